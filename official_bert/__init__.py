@@ -1,7 +1,7 @@
 """BERT (Devlin et al., 2019) on TensorFlow 2 and Keras 3.
 
-Importing the package is cheap: TensorFlow is loaded with the first name that
-needs it. Import it before TensorFlow to compute with oneDNN on every x86 processor.
+Importing the package is fast: TensorFlow is loaded with the first name that needs it.
+Import this package before TensorFlow to use oneDNN on every x86 processor.
 """
 
 import importlib
@@ -60,9 +60,10 @@ _HOME = {
     "load_encoder": "official_bert.pretrained.bert",
 }
 
-# TensorFlow reads this once, while it is imported, and by itself enables oneDNN only
-# on processors with AVX-512 VNNI or better. oneDNN's kernels are faster on the others,
-# too. A program that imported TensorFlow first, or set the variable, has chosen.
+# TensorFlow reads this variable once, when it is imported. By default it enables oneDNN
+# only on processors with AVX-512 VNNI or better, but oneDNN's kernels are also faster
+# on others. The variable stays unchanged if the program set it or imported TensorFlow
+# first.
 if platform.machine() in ("x86_64", "AMD64") and "tensorflow" not in sys.modules:
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 

@@ -1,4 +1,4 @@
-"""`python -m official_bert COMMAND ...`, the same as `official-bert COMMAND ...`."""
+"""Run `python -m official_bert COMMAND ...`, like `official-bert COMMAND ...`."""
 
 from official_bert.command_line.start import main
 

@@ -1,4 +1,4 @@
-"""`BertConfig`: the shape of a BERT, and the released sizes."""
+"""Define `BertConfig`, the hyperparameters of a BERT, and the released sizes."""
 
 import dataclasses
 import difflib
@@ -10,23 +10,23 @@ from typing import Any, Self
 from official_bert import files
 from official_bert.errors import UserError
 
-# `hidden_act` as the original spells it. Its last version computes "gelu"
-# with tanh; its first version, and Hugging Face's "gelu", used erf.
+# `hidden_act` as the original spells it. The original's last version computes "gelu"
+# with tanh. Its first version, and Hugging Face's "gelu", use erf.
 HIDDEN_ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
-# Of `tf.contrib.layers.layer_norm`.
+# Epsilon of `tf.contrib.layers.layer_norm`.
 ORIGINAL_EPSILON = 1e-12
 
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig:
-    """The numbers that make a BERT (Devlin et al., Sec. 3; `bert_config.json`).
+    """The hyperparameters of a BERT (Devlin et al., Sec. 3; `bert_config.json`).
 
-    Follows `BertConfig` in google-research/bert `modeling.py`, default values
-    included.
+    Follows `BertConfig` in google-research/bert `modeling.py`, including default
+    values.
 
     Attributes:
-      vocab_size: V, entries of the WordPiece vocabulary.
+      vocab_size: V, tokens of the WordPiece vocabulary.
       hidden_size: H, width of the encoder.
       num_hidden_layers: L, Transformer blocks.
       num_attention_heads: A; H must be divisible by A.
@@ -35,14 +35,14 @@ class BertConfig:
       hidden_dropout_prob: dropout of embeddings and of each sub-layer output.
       attention_probs_dropout_prob: dropout of the attention probabilities.
       max_position_embeddings: longest sequence the model can read.
-      type_vocab_size: kinds of segment; 2 in all released models.
-      initializer_range: deviation of the truncated normal initialiser.
-      layer_norm_eps: ε of each LayerNorm. The original has no such key, and a
-        file has it only where it is not the original's 1e-12.
-      causal_attention: whether a token sees only itself and those before it, the
-        left-to-right model of Sec. 5.1; a file has it only where it is true.
-      extra: keys of a released file that the model has no use for; they are
-        kept, so that reading and writing loses nothing.
+      type_vocab_size: number of segment types; 2 in all released models.
+      initializer_range: standard deviation of the truncated normal initializer.
+      layer_norm_eps: ε of each LayerNorm. The original has no such key. It is written
+        to a file only if it differs from the original's 1e-12.
+      causal_attention: whether a token attends only to itself and earlier tokens, the
+        left-to-right model of Sec. 5.1. It is written to a file only if true.
+      extra: keys of a released file that the model does not use. They are kept, so that
+        reading and writing a file loses nothing.
     """
 
     vocab_size: int
@@ -66,13 +66,13 @@ class BertConfig:
                 _check_value(field, getattr(self, field.name))
         if self.hidden_size % self.num_attention_heads:
             raise UserError(
-                f"hidden_size {self.hidden_size} is not a multiple of "
-                f"num_attention_heads {self.num_attention_heads}."
+                f"hidden_size={self.hidden_size} is not a multiple of "
+                f"num_attention_heads={self.num_attention_heads}."
             )
 
     @property
     def head_size(self) -> int:
-        """D = H / A, the width of one attention head."""
+        """Return D = H / A, the width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @classmethod
@@ -80,14 +80,14 @@ class BertConfig:
         """Build a config from a dict with the keys of `bert_config.json`.
 
         Raises:
-          UserError: a value is impossible, or a key looks like a misspelt one.
+          UserError: a value is impossible, or a key looks misspelled.
         """
         known = [f.name for f in dataclasses.fields(cls) if f.name != "extra"]
         extra = {key: value for key, value in values.items() if key not in known}
         for key in extra:
             close = difflib.get_close_matches(key, known, n=1, cutoff=0.9)
             if close and close[0] not in values:
-                raise UserError(f"Unknown key {key!r}: did you mean {close[0]!r}?")
+                raise UserError(f"Unknown key {key!r}. Did you mean {close[0]!r}?")
         if "vocab_size" not in values:
             raise UserError("The key 'vocab_size' is missing.")
         own = {key: values[key] for key in known if key in values}
@@ -95,7 +95,7 @@ class BertConfig:
 
     @classmethod
     def of(cls, config: Self | dict[str, Any]) -> Self:
-        """Return a config for a `BertConfig` or its `to_dict()`, which Keras keeps."""
+        """Return a config for a `BertConfig` or its `to_dict()`, which Keras saves."""
         return cls.from_dict(config) if isinstance(config, dict) else config
 
     @classmethod
@@ -122,14 +122,14 @@ class BertConfig:
         return {**values, **self.extra}
 
     def to_json_string(self) -> str:
-        """Serialise byte for byte as the original's `to_json_string`."""
+        """Serialize byte for byte as the original's `to_json_string`."""
         return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
     @classmethod
     def named(cls, size: str, vocab_size: int = 30522) -> Self:
-        """Return the released config called `size` (a key of `SIZES`)."""
+        """Return the released config with the name `size` (a key of `SIZES`)."""
         if size not in SIZES:
-            raise UserError(f"Unknown size {size!r}: choose from {', '.join(SIZES)}.")
+            raise UserError(f"Unknown size {size!r}. Choose from {', '.join(SIZES)}.")
         layers, hidden, heads = SIZES[size]
         return cls(
             vocab_size=vocab_size,
@@ -141,8 +141,8 @@ class BertConfig:
         )
 
 
-# Name -> (L, H, A). Base and large are the paper's (Sec. 3); the others are
-# the released "smaller BERT models" of google-research/bert.
+# Name -> (L, H, A). Base and large are from the paper (Sec. 3). The others are the
+# "smaller BERT models" that google-research/bert released.
 SIZES = {
     "tiny": (2, 128, 2),
     "mini": (4, 256, 4),
@@ -155,7 +155,7 @@ SIZES = {
 
 def _check_value(field, value):
     """Raise `UserError` unless `value` is possible for the config's field."""
-    # A bool is an int to Python.
+    # In Python, a bool is also an int.
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if field.name == "hidden_act":
         is_possible = value in HIDDEN_ACTIVATIONS
@@ -172,4 +172,4 @@ def _check_value(field, value):
     else:
         is_possible, remedy = 0 <= value < 1, "it must be at least 0 and below 1"
     if not is_possible:
-        raise UserError(f"{field.name} is {value!r}: {remedy}.")
+        raise UserError(f"{field.name}={value!r} is invalid: {remedy}.")

@@ -1,12 +1,12 @@
-"""Names that several modules share; this module imports no TensorFlow.
+"""Define names that several modules share, without importing TensorFlow.
 
 Commands check their flags with these names before TensorFlow is loaded.
 """
 
-# Every model reads these, int32 [batch, seq] each.
+# Inputs of every model, each int32 [batch, seq].
 INPUTS = ("input_ids", "input_mask", "segment_ids")
-# The label of a token that is not part of the loss: [CLS], [SEP], padding, and
-# further WordPiece tokens of a word.
+# Label of a token that is excluded from the loss: [CLS], [SEP], padding, and all but
+# the first WordPiece token of a word.
 IGNORED = -1
 
 # Names of tasks in `task.json`.
@@ -18,10 +18,10 @@ EMBEDDING = "embedding"
 INFO_NCE, COSINE, COSENT, SIMCSE = "info_nce", "cosine", "cosent", "simcse"
 EMBEDDING_LOSSES = (INFO_NCE, COSINE, COSENT, SIMCSE)
 
-# A text longer than a model reads is cut, or read through overlapping windows.
+# Texts longer than the model's maximum are cut, or read in overlapping windows.
 TRUNCATE, WINDOW = "truncate", "window"
 LONG_TEXT = (TRUNCATE, WINDOW)
-# How the vectors of a text's tokens become one vector.
+# Ways to combine the token vectors of a text into one vector.
 POOLINGS = ("mean", "cls", "pooler")
 # The rows of Table 7: the layers of a frozen encoder that a BiLSTM reads.
 FEATURE_LAYERS = (
@@ -40,6 +40,6 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 GOOGLE, HUGGINGFACE, KERAS_HUB = "google", "huggingface", "keras_hub"
 CHECKPOINT_FORMATS = (GOOGLE, HUGGINGFACE, KERAS_HUB)
 
-# Number formats of the weights in a `.tflite`; `FULL_INT8` computes in int8, too.
+# Number formats of the weights in a `.tflite`. `FULL_INT8` also computes in int8.
 FLOAT32, FLOAT16, INT8, FULL_INT8 = "float32", "float16", "int8", "full_int8"
 QUANTIZATIONS = (FLOAT32, FLOAT16, INT8, FULL_INT8)

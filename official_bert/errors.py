@@ -1,19 +1,19 @@
-"""The one exception for mistakes a user can mend, and lists in its messages."""
+"""Define the exception for user errors, and format lists in its messages."""
 
 from collections.abc import Iterable
 
 
 class UserError(ValueError):
-    """A mistake in what the user gave: its message is the whole answer.
+    """An error that the user can fix; its message is all that the user sees.
 
-    The message is one sentence that says what is wrong, where (file, row,
-    flag) and what to do. Run scripts print it and exit with status 1;
-    anything else that escapes is a defect of ours and keeps its traceback.
+    The message states the problem, its location (file, row, flag) and the remedy.
+    Commands print it and exit with status 1. Any other exception is a bug of this
+    package and keeps its traceback.
     """
 
 
 def list_some(items: Iterable[str], most: int = 5, separator: str = ", ") -> str:
-    """Return the first of some texts and how many more there are, for messages."""
+    """Return the first items and the number of others, for messages."""
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return separator.join(items[:most]) + more

@@ -1,4 +1,4 @@
-"""Files on the way in and out: finding inputs, writing without halves."""
+"""Find input files, and write output files atomically."""
 
 import contextlib
 import errno
@@ -18,27 +18,27 @@ from official_bert import lease, object_store
 from official_bert.errors import UserError
 from official_bert.object_store import is_remote
 
-# What the system wants new files to lack. It can only be read by setting it.
+# The process's umask. Reading it requires setting it.
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 
-# In a directory that was there before, what it will hold.
+# Folder for unfinished output in a directory that existed before.
 _UNFINISHED = "unfinished"
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 
 
 def shipped(name: str) -> pathlib.Path:
-    """Return the path of a file that the project keeps outside of the package.
+    """Return the path of a file that the project keeps outside the package.
 
     Args:
-      name: str, its path in a checkout. A wheel has it inside of the package.
+      name: str, its path in a checkout. A wheel contains it inside the package.
     """
     installed = _PACKAGE / name
     return installed if installed.exists() else _PACKAGE.parent / name
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Return whether there is a file or folder, local or remote."""
+    """Return whether a file or folder exists, local or remote."""
     if is_remote(path):
         return object_store.exists(os.fspath(path))
     return os.path.exists(path)
@@ -59,7 +59,7 @@ def is_directory(path: str | os.PathLike[str]) -> bool:
 
 
 def size(path: str | os.PathLike[str]) -> int:
-    """Return the bytes of a file, local or remote."""
+    """Return the size of a file in bytes, local or remote."""
     if is_remote(path):
         return object_store.size(os.fspath(path))
     return os.path.getsize(path)
@@ -79,7 +79,7 @@ def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 @contextlib.contextmanager
 def opened_unpacked(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file to read its bytes, unpacked if its name ends in `.gz`."""
+    """Open a file to read its bytes; decompress it if its name ends in `.gz`."""
     with opened(path) as source:
         if os.fspath(path).endswith(".gz"):
             with gzip.open(source) as unpacked:
@@ -112,21 +112,21 @@ def rename(path: str | os.PathLike[str], new: str) -> None:
 
 
 def find_in(directory: str | os.PathLike[str], pattern: str) -> list[str]:
-    """Return the paths in a folder that fit a glob, sorted; local or remote."""
+    """Return the paths in a folder that match a glob, sorted; local or remote."""
     if is_remote(directory):
         return object_store.find(os.path.join(directory, pattern))
     return sorted(glob.glob(os.path.join(glob.escape(os.fspath(directory)), pattern)))
 
 
 def real(path: str | os.PathLike[str]) -> str:
-    """Return the path that names a file, whatever links lead to it."""
+    """Return the path of a file after resolving symbolic links."""
     return os.fspath(path) if is_remote(path) else os.path.realpath(path)
 
 
 def require_possible_directory(path: str | os.PathLike[str], flag: str) -> None:
     """Raise `UserError` for a folder that cannot be written; create nothing.
 
-    Whether a folder of an object store can be written, only the first write shows.
+    For a folder of an object store, only the first write shows whether it is writable.
     """
     if is_remote(path):
         return
@@ -134,13 +134,18 @@ def require_possible_directory(path: str | os.PathLike[str], flag: str) -> None:
     while not os.path.exists(there):
         there = os.path.dirname(there)
     if not os.path.isdir(there):
-        raise UserError(f"{flag}: {path} is no folder: {there} is a file.")
+        raise UserError(
+            f"{flag}={path} is not a folder: {there} is a file. Choose another folder."
+        )
     if not os.access(there, os.W_OK):
-        raise UserError(f"{flag}: {path} cannot be written: {there} is not writable.")
+        raise UserError(
+            f"{flag}={path} cannot be written: {there} is not writable. Choose "
+            "another folder."
+        )
 
 
 def make_directory(path: str | os.PathLike[str], flag: str) -> None:
-    """Create `path` and its parents; a `UserError` says why it cannot."""
+    """Create `path` and its parents; a `UserError` gives the reason of a failure."""
     if is_remote(path):
         object_store.make_directory(os.fspath(path))
         return
@@ -148,7 +153,9 @@ def make_directory(path: str | os.PathLike[str], flag: str) -> None:
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{flag}: cannot create {path}: {error.strerror}.") from error
+        raise UserError(
+            f"{flag}={path} cannot be created: {error.strerror}."
+        ) from error
 
 
 def missing_directories(path: str | os.PathLike[str]) -> list[str]:
@@ -166,18 +173,18 @@ def missing_directories(path: str | os.PathLike[str]) -> list[str]:
 def locked_directory(
     path: str | os.PathLike[str], flag: str = "--output_dir"
 ) -> Iterator[None]:
-    """Hold a directory for one process; the lock goes when the process does.
+    """Lock a directory for this process; the lock ends with the process.
 
-    A remote directory is held by a lease (`lease`).
+    A remote directory is locked by a lease (`lease`).
 
     Raises:
-      UserError: another process holds it, or nobody can.
+      UserError: another process has locked it, or it cannot be locked.
     """
     if is_remote(path):
         with lease.held(os.fspath(path), flag):
             yield
         return
-    # Imported late: the doctor, which needs this module, tells if it is missing.
+    # Import late: doctor.py uses this module and reports if filelock is missing.
     import filelock
 
     lock = filelock.FileLock(os.path.join(path, ".lock"))
@@ -185,12 +192,12 @@ def locked_directory(
         held = lock.acquire(timeout=0)
     except filelock.Timeout as error:
         raise UserError(
-            f"{flag}: another process is at work in {path}; wait for it, or choose "
+            f"{flag}: another process is using {path}. Wait until it ends, or choose "
             "another directory."
         ) from error
-    except OSError as error:  # Another user's, or of a disk without locks.
+    except OSError as error:  # Owner differs, or no locks.
         raise UserError(
-            f"{flag}: {path} cannot be locked ({error.strerror}); choose another "
+            f"{flag}: {path} cannot be locked ({error.strerror}). Choose another "
             "directory."
         ) from error
     with held:
@@ -200,7 +207,7 @@ def locked_directory(
 def remove_leftovers(directory: str | os.PathLike[str]) -> None:
     """Remove the temporary files and folders of writers that were killed.
 
-    Object stores have none: an upload that breaks off makes no object.
+    Object stores have none: an interrupted upload creates no object.
     """
     if is_remote(directory):
         return
@@ -214,13 +221,15 @@ def remove_leftovers(directory: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield a temporary name beside `path`; rename it onto `path` at the end.
+    """Yield a temporary path next to `path`; rename it to `path` at the end.
 
-    A reader sees the old file or the whole new one. When the block raises,
-    the temporary file is removed and `path` is as it was. A full disk is the
-    user's to mend, so it becomes a `UserError`; so does a device, pipe or
-    directory, which no file may replace. For a remote path the temporary name is that
-    of a local file, which is uploaded at the end.
+    Readers see either the old file or the complete new one. If the block raises, the
+    temporary file is removed and `path` is unchanged. For a remote path, the temporary
+    path is a local file that is uploaded at the end.
+
+    Raises:
+      UserError: the disk is full, or `path` is a device, pipe or directory, which no
+        file may replace.
     """
     path = os.fspath(path)
     if is_remote(path):
@@ -230,11 +239,13 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[str]:
             object_store.upload(local, path)
         return
     if os.path.exists(path) and not os.path.isfile(path):
-        raise UserError(f"{path} is there and is no file; choose another name.")
+        raise UserError(
+            f"{path} exists but is not a regular file. Choose another name."
+        )
     temporary = f"{path}.tmp.{os.getpid()}"
     try:
         yield temporary
-        # Some writers (safetensors) make files that only their owner may read.
+        # Some writers (safetensors) create files that only their owner may read.
         os.chmod(temporary, 0o666 & ~_UMASK)
         with open(temporary, "r+b") as written:  # Windows syncs only writable files.
             os.fsync(written.fileno())
@@ -243,8 +254,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[str]:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise UserError(
-                f"No space left on the disk of {path}: free some and run the "
-                "command again; nothing half-written was left behind."
+                f"No space left on the disk of {path}. Free some space and run the "
+                "command again. No incomplete file was left."
             ) from error
         raise
     finally:
@@ -253,19 +264,19 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[str]:
 
 @contextlib.contextmanager
 def atomic_directory(path: str | os.PathLike[str], flag: str) -> Iterator[str]:
-    """Yield a temporary folder, which is `path` at the end.
+    """Yield a temporary folder that becomes `path` at the end.
 
-    It is beside `path` and gets that name. A directory that is there already may be
-    a mount point or somebody's working directory, so its folder is made within, and
-    what it holds then moves up.
+    The temporary folder is next to `path` and is renamed. If `path` exists, it may be a
+    mount point or a working directory. The temporary folder is then inside `path`, and
+    its contents move up at the end.
 
     Args:
       path: must not exist yet, or be an empty directory.
-      flag: the flag it came from, for the message.
+      flag: the flag that named the path, for messages.
 
     Raises:
-      UserError: there is something at `path` already, or its place cannot be
-        written. Whatever is raised in the block, nothing is left behind.
+      UserError: `path` exists and is not empty, or it cannot be written. After any
+        exception in the block, the temporary folder is removed.
     """
     if is_remote(path):
         with _uploaded_directory(os.fspath(path), flag) as temporary:
@@ -277,12 +288,11 @@ def atomic_directory(path: str | os.PathLike[str], flag: str) -> Iterator[str]:
         left = glob.glob(os.path.join(glob.escape(path), f"{_UNFINISHED}.tmp.*"))
         if is_there and len(left) == len(os.listdir(path)):
             raise UserError(
-                f"{flag}: {left[0]} is there, of a run that goes on or was killed; "
-                "remove it, or choose another directory."
+                f"{flag}: {left[0]} exists. It belongs to a run that is still "
+                "running or was killed. Remove it, or choose another directory."
             )
         raise UserError(
-            f"{flag}: {path} exists already and is not an empty directory; choose "
-            "another one."
+            f"{flag}: {path} exists and is not an empty directory. Choose another one."
         )
     name = _UNFINISHED if is_there else os.path.basename(path)
     parent = path if is_there else os.path.dirname(path)
@@ -304,14 +314,12 @@ def atomic_directory(path: str | os.PathLike[str], flag: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _uploaded_directory(path, flag):
-    """Yield a local folder, which is uploaded at the end; see `atomic_directory`."""
+    """Yield a local folder that is uploaded at the end; see `atomic_directory`."""
     if object_store.list_directory(path):
-        raise UserError(
-            f"{flag}: {path} exists already and is not empty; choose another one."
-        )
+        raise UserError(f"{flag}: {path} exists and is not empty. Choose another one.")
     with tempfile.TemporaryDirectory() as temporary:
         yield temporary
-        # The files of the top folder come last: one of them makes it a model.
+        # Upload the files of the top folder last: one of them makes it a model.
         for folder, _, names in os.walk(temporary, topdown=False):
             inside = os.path.relpath(folder, temporary)
             for name in sorted(names):
@@ -320,7 +328,7 @@ def _uploaded_directory(path, flag):
 
 
 def copy(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
-    """Copy a file atomically; nothing happens if both are the same file."""
+    """Copy a file atomically; do nothing if both are the same file."""
     if is_remote(source) or is_remote(path):
         if os.fspath(source) != os.fspath(path):
             with (
@@ -336,7 +344,7 @@ def copy(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
 
 
 def sync_directory(path: str | os.PathLike[str]) -> None:
-    """Let the names in a directory outlive a power cut, where a system can."""
+    """Make the names in a directory survive a power failure, if the system can."""
     if is_remote(path):
         return
     if hasattr(os, "O_DIRECTORY"):
@@ -351,10 +359,10 @@ def sync_directory(path: str | os.PathLike[str]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    r"""Write `text` as UTF-8, line ends as they are, atomically.
+    r"""Write `text` as UTF-8, with unchanged line ends, atomically.
 
-    Names of files need not be UTF-8. What Python makes of their other bytes, halves of
-    surrogate pairs, is written as `\udce9`, which is JSON too.
+    File names need not be UTF-8. Python represents their other bytes as halves of
+    surrogate pairs. They are written as `\udce9`, which is also valid JSON.
     """
     with atomic_path(path) as temporary:
         pathlib.Path(temporary).write_text(
@@ -372,7 +380,7 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
 
     Args:
       path: the file.
-      what: what the file should be, for the message ("a BERT config").
+      what: expected content, for messages ("a BERT config").
 
     Raises:
       UserError: the file cannot be read or is not UTF-8.
@@ -393,7 +401,7 @@ def read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
 
     Args:
       path: the file.
-      what: what the file should be, for the message ("a BERT config").
+      what: expected content, for messages ("a BERT config").
     """
     text = read_text(path, what)
     try:
@@ -403,10 +411,10 @@ def read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
             f"{path} is not {what}: line {error.lineno}: {error.msg}."
         ) from error
     except (ValueError, RecursionError) as error:
-        # A number of thousands of digits, or lists within lists within lists.
-        raise UserError(f"{path} is not {what}: it is no sensible JSON.") from error
+        # A number with thousands of digits, or deeply nested lists.
+        raise UserError(f"{path} is not {what}: its JSON cannot be parsed.") from error
     if not isinstance(value, dict):
-        raise UserError(f"{path} is not {what}: it holds no JSON object.")
+        raise UserError(f"{path} is not {what}: it is not a JSON object.")
     return value
 
 

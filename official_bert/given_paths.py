@@ -1,4 +1,4 @@
-"""The paths that a user gives: lists, globs, shards; whether they can be used."""
+"""Expand the paths that a user gives (lists, globs, shards), and check them."""
 
 import contextlib
 import glob
@@ -23,7 +23,7 @@ def split_list(value: str | Iterable[str]) -> list[str]:
 def split_shards(value: str | Iterable[str]) -> list[str]:
     """Split a flag of output files; `@3` in a name stands for three files.
 
-    `train@3.tfrecord` is `train-00000-of-00003.tfrecord` and so on.
+    `train@3.tfrecord` stands for `train-00000-of-00003.tfrecord` and so on.
 
     Returns:
       list of str.
@@ -43,13 +43,12 @@ def split_shards(value: str | Iterable[str]) -> list[str]:
 def find_input_files(
     patterns: str | Iterable[str], flag: str = "--input_file"
 ) -> list[str]:
-    """Return the files that a list of names and globs stands for.
+    """Return the files that match a list of names and globs.
 
     Args:
-      patterns: a comma-separated string or a list of paths and globs. The
-        order of the patterns is kept and each glob is sorted, as in the
-        original's `tf.gfile.Glob`.
-      flag: the flag the patterns came from, for the message.
+      patterns: a comma-separated string or a list of paths and globs. The order of the
+        patterns is kept and each glob is sorted, as in the original's `tf.gfile.Glob`.
+      flag: the flag that named the patterns, for messages.
 
     Returns:
       list of str.
@@ -59,7 +58,7 @@ def find_input_files(
     """
     patterns = split_list(patterns)
     if not patterns:
-        raise UserError(f"{flag} is empty: name at least one file or glob.")
+        raise UserError(f"{flag} is empty. Give at least one file or glob.")
     paths = []
     for pattern in patterns:
         matches = find_matches(pattern)
@@ -72,8 +71,8 @@ def find_input_files(
 
 
 def find_matches(pattern: str) -> list[str]:
-    """Return the paths that a name or glob stands for, sorted."""
-    # A name with brackets in it is a file before it is a glob.
+    """Return the paths that match a name or glob, sorted."""
+    # An existing name with brackets is a file, not a glob.
     if is_remote(pattern):
         is_name = object_store.exists(pattern)
         return [pattern] if is_name else object_store.find(pattern)
@@ -84,7 +83,7 @@ def require_readable(path: str | os.PathLike[str], flag: str) -> None:
     """Raise `UserError` unless `path` is a file that can be opened."""
     if files.is_directory(path):
         raise UserError(
-            f"{flag}: {path} is a directory; name its files, for example "
+            f"{flag}: {path} is a directory. Name its files, for example "
             f"{os.path.join(path, '*')}."
         )
     try:
@@ -94,22 +93,24 @@ def require_readable(path: str | os.PathLike[str], flag: str) -> None:
 
 
 def require_parent(path: str | os.PathLike[str], flag: str) -> None:
-    """Raise `UserError` unless the folder that will hold `path` exists."""
+    """Raise `UserError` unless the parent folder of `path` exists."""
     if is_remote(path):  # Object stores need no folders.
         return
     parent = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(parent):
         raise UserError(
-            f"{flag}: the folder {parent} does not exist; create it first "
-            f"(mkdir -p {parent})."
+            f"{flag}: the folder {parent} does not exist. Create it first (mkdir -p "
+            f"{parent})."
         )
     _require_file_name(path, flag)
     if not os.access(parent, os.W_OK):
-        raise UserError(f"{flag}: the folder {parent} is not writable.")
+        raise UserError(
+            f"{flag}: the folder {parent} is not writable. Choose another folder."
+        )
 
 
 def require_possible_file(path: str | os.PathLike[str], flag: str) -> None:
-    """Raise `UserError` for a file that `made_parents` cannot make room for."""
+    """Raise `UserError` for a file whose folders `made_parents` cannot create."""
     if is_remote(path):  # Object stores need no folders.
         return
     _require_file_name(path, flag)
@@ -118,13 +119,15 @@ def require_possible_file(path: str | os.PathLike[str], flag: str) -> None:
 
 def _require_file_name(path, flag):
     if os.path.isdir(path):
-        raise UserError(f"{flag}: {path} is a directory; name a file in it.")
+        raise UserError(f"{flag}: {path} is a directory. Name a file in it.")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise UserError(f"{flag}: {path} is there and is no file; name another one.")
+        raise UserError(
+            f"{flag}: {path} exists but is not a regular file. Choose another name."
+        )
 
 
 def named(paths: Iterable[str]) -> str:
-    """Return the first three of some paths and how many more there are."""
+    """Return the first three paths and the number of others, for messages."""
     return list_some(paths, 3)
 
 
@@ -133,15 +136,15 @@ def require_no_input(
     inputs: Iterable[str | os.PathLike[str]],
     flag: str,
 ) -> None:
-    """Raise `UserError` if one of the outputs, lists of paths, is an input."""
+    """Raise `UserError` if one of the output paths is also an input."""
     read = set(map(files.real, inputs))
     for path in outputs:
         if files.real(path) in read:
-            raise UserError(f"{flag}: {path} is an input; name another file.")
+            raise UserError(f"{flag}: {path} is also an input. Name another file.")
 
 
 def existing_parent(path: str | os.PathLike[str]) -> str:
-    """Return the innermost folder around `path` that exists."""
+    """Return the innermost existing folder that contains `path`."""
     there = os.path.dirname(os.path.abspath(path))
     while not os.path.exists(there):
         there = os.path.dirname(there)
@@ -166,7 +169,7 @@ def made_parents(paths: Iterable[str | os.PathLike[str]], flag: str) -> Iterator
         yield
     except BaseException:
         for folder in sorted(missing, key=len, reverse=True):
-            # It stays if it holds a file, for example finished work.
+            # Keep a folder that contains a file, for example finished work.
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
         raise

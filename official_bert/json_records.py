@@ -1,4 +1,4 @@
-"""Dataclasses that are kept as small JSON records, read strictly."""
+"""Read dataclasses strictly from small JSON records."""
 
 import dataclasses
 import math
@@ -25,8 +25,8 @@ def read_record(
     Args:
       record_class: see `from_json`.
       path: the file.
-      what: what the file should be, for the message ("the result of a run").
-      remedy: what to do if it is damaged, the end of a sentence.
+      what: expected content, for messages ("the result of a run").
+      remedy: the remedy if the file is damaged, as the end of a sentence.
 
     Raises:
       UserError: the file cannot be read, or is not such a record.
@@ -43,20 +43,20 @@ def read_record(
 def from_json(
     record_class: type[_Record], values: Any, optional: Container[str] = ()
 ) -> _Record:
-    """Return a dataclass of the JSON object that `dataclasses.asdict` became.
+    """Return the dataclass of a JSON object that `dataclasses.asdict` created.
 
-    Other keys are ignored: a later version may write more.
+    Other keys are ignored, because a later version may write more.
 
     Args:
-      record_class: a dataclass. Its fields are str, int, float, bool or dict; tuples
-        of one of these, `tuple[str, ...]`, from a list; such dataclasses; or each of
-        these or None.
-      values: dict. Tuples may be tuples still, as in `dataclasses.asdict`.
-      optional: names of fields that may be missing, and have their defaults then.
+      record_class: a dataclass. Its fields have the types str, int, float, bool, dict
+        or such a dataclass. They can also be tuples of one of these types
+        (`tuple[str, ...]`), read from a list, and may allow None.
+      values: dict. Tuples may still be tuples, as in `dataclasses.asdict`.
+      optional: names of fields that may be missing and then have their defaults.
 
     Raises:
       KeyError: a field is missing.
-      ValueError: a value is of another type than its field.
+      ValueError: a value has a different type than its field.
     """
     if not isinstance(values, dict):
         raise ValueError(f"{record_class.__name__} is not a JSON object")
@@ -83,7 +83,7 @@ def _convert(value, kind, name):
     kind = typing.get_origin(kind) or kind  # The items of a dict are not checked.
     if kind is float and type(value) in (int, float) and math.isfinite(value):
         return float(value)
-    # A bool is an int, but not what an int field should hold.
+    # A bool is an int in Python, but is not valid in an int field.
     if kind is float or type(value) is not kind:
         raise ValueError(f"{name} is {value!r}")
     return value

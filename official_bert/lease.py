@@ -1,12 +1,12 @@
-"""A lease on a folder of an object store: at most one process holds it.
+"""Lock a folder of an object store with a lease: at most one process holds it.
 
 Object stores have no locks, and TensorFlow's client has no conditional write. Each
-process writes a claim under a name of its own, then lists all claims. Lists are
-consistent: of two claims, the later writer always sees the earlier one, so two
-processes never both see their own alone. Who sees another living claim gives up.
+process writes a claim under its own name, then lists all claims. Lists are consistent:
+of two claims, the later writer always sees the earlier one. Therefore two processes can
+never both see only their own claim. A process that sees another live claim gives up.
 
-A claim says when it expires. Its owner renews it in a thread; the claim of a killed
-process expires after `SECONDS`. Clocks of the hosts may differ by up to `SKEW`.
+A claim contains its expiry time. Its owner renews it in a thread. The claim of a killed
+process expires after `SECONDS`. The clocks of the hosts may differ by up to `SKEW`.
 """
 
 import contextlib
@@ -22,17 +22,17 @@ from collections.abc import Callable, Iterator
 from official_bert import object_store
 from official_bert.errors import UserError
 
-# A claim that was not renewed for so many seconds is that of a dead process.
+# After this number of seconds without a renewal, the claim's process counts as dead.
 SECONDS = 60.0
 SKEW = 5.0
-# A live owner renews its claim so often.
+# Seconds between two renewals by a live owner.
 RENEWAL = SECONDS / 4
 _PREFIX = ".lease-"
 
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """What a claim says: which process made it, and until when it counts."""
+    """A claim: the process that made it, and its expiry time."""
 
     owner: str
     host: str
@@ -40,10 +40,10 @@ class Claim:
     expires: float
 
     def is_dead(self, now: float) -> bool:
-        """Return whether its process is dead, or has stood still for too long."""
+        """Return whether the claim's process is dead or was suspended for too long."""
         if now > self.expires + SKEW:
             return True
-        # A restarted container may have the name and the process number of the first.
+        # A restarted container may have the host name and process id of the first.
         is_gone = self.pid == os.getpid() or not _is_alive(self.pid)
         return self.host == _host() and is_gone
 
@@ -52,15 +52,15 @@ class Claim:
 def held(
     directory: str, flag: str, say: Callable[[str], None] = print
 ) -> Iterator[None]:
-    """Hold a folder for this process.
+    """Hold the lease on a folder for this process.
 
     Args:
       directory: a remote path.
-      flag: where it came from, for the message.
-      say: prints a line while it waits for the claim of a process that may be dead.
+      flag: the flag that named the path, for messages.
+      say: prints a line while waiting for the claim of a process that may be dead.
 
     Raises:
-      UserError: another process holds it.
+      UserError: another process holds the lease.
     """
     _wait_for_dead(directory, flag, say)
     own = _own_claim()
@@ -80,7 +80,7 @@ def held(
 
 
 def _wait_for_dead(directory, flag, say):
-    """Return once no claim is alive; refuse if a claim is renewed meanwhile."""
+    """Wait until no claim is live; raise an error if a claim is renewed meanwhile."""
     first = _claims(directory)
     told = False
     while True:
@@ -98,8 +98,9 @@ def _wait_for_dead(directory, flag, say):
         if not told:
             claim = next(iter(living.values()))
             say(
-                f"{directory} is leased to process {claim.pid} on {claim.host}. "
-                f"Waiting up to {SECONDS + SKEW:.0f} s to see whether it is alive."
+                f"{directory} is in use by process {claim.pid} on {claim.host}. "
+                f"Waiting up to {SECONDS + SKEW:.0f} s to check whether that process "
+                "is alive."
             )
             told = True
         time.sleep(1.0)
@@ -107,16 +108,16 @@ def _wait_for_dead(directory, flag, say):
 
 def _refusal(directory, flag, claim):
     return UserError(
-        f"{flag}: process {claim.pid} on {claim.host} is at work in {directory}; wait "
-        "for it, or choose another directory."
+        f"{flag}: process {claim.pid} on {claim.host} is using {directory}. Wait "
+        "until it ends, or choose another directory."
     )
 
 
 def require_held(directory: str) -> None:
-    """Raise `UserError` unless this process still holds a folder.
+    """Raise `UserError` unless this process still holds the lease on a folder.
 
-    Call it before a write that the next owner must not see: a process that was
-    suspended may have lost its lease.
+    Call it before a write that the next owner must not see: a suspended process may
+    have lost its lease.
     """
     own = [
         claim
@@ -126,8 +127,8 @@ def require_held(directory: str) -> None:
     if not any(time.time() < claim.expires for claim in own):
         raise UserError(
             f"The lease on {directory} was lost, because this process or the store "
-            "stood still for more than a minute. Run the command again: it resumes at "
-            "the last checkpoint."
+            "was suspended for more than a minute. Run the command again: it resumes "
+            "at the last checkpoint."
         )
 
 
@@ -139,8 +140,8 @@ def _renewed(path, claim):
     def renew():
         while not ended.wait(RENEWAL):
             renewed = dataclasses.replace(claim, expires=time.time() + SECONDS)
-            # A store that does not answer is tried again at the next renewal. A claim
-            # that another owner has removed is not written again.
+            # If the store does not respond, try again at the next renewal. Do not
+            # rewrite a claim that another owner has removed.
             with contextlib.suppress(UserError):
                 if object_store.exists(path):
                     object_store.write(path, _encoded(renewed))
@@ -160,7 +161,7 @@ def _claims(directory):
     for name in object_store.list_directory(directory):
         if name.startswith(_PREFIX):
             path = os.path.join(directory, name)
-            # Its owner may remove it between the list and the read.
+            # The owner may remove the claim between the list and the read.
             with contextlib.suppress(UserError):
                 claims[path] = _decoded(path, object_store.read(path))
     return claims
@@ -170,7 +171,7 @@ def _decoded(path, data):
     try:
         return Claim(**json.loads(data))
     except (ValueError, TypeError):
-        # Damaged, or not written to its end: it counts, to be on the safe side.
+        # A damaged or incomplete claim counts as live, to be safe.
         return Claim(path, f"an unknown host ({path})", 0, time.time() + SECONDS)
 
 
@@ -183,7 +184,7 @@ def _encoded(claim):
 
 
 def _host():
-    """Return the host's name with the id of its boot: a container may share a name."""
+    """Return the host name with its boot id, because containers may share a name."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as source:
             boot = source.read().strip()[:8]

@@ -1,4 +1,4 @@
-"""The machine that this process runs on, and the packages on it."""
+"""Describe the machine that this process runs on, and its packages."""
 
 import contextlib
 import importlib.metadata
@@ -6,19 +6,19 @@ import os
 import pathlib
 from collections.abc import Iterable
 
-# How much memory a container may use, or "max".
+# Memory limit of a container in bytes, or "max".
 _CONTAINER_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")
 
 
 def available_cores() -> int | None:
-    """Return how many CPU cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # Only Linux has it.
+    """Return the number of CPU cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # Exists only on Linux.
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
 
 
 def total_memory() -> int | None:
-    """Return the bytes of memory that processes may use; None if nobody tells."""
+    """Return the memory that processes may use, in bytes; None if unknown."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if _CONTAINER_LIMIT.exists():
@@ -30,7 +30,7 @@ def total_memory() -> int | None:
 
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str | None]:
-    """Return a dict, package -> its version, or None if it is not installed."""
+    """Return a dict: package -> its version, or None if it is not installed."""
     versions = dict.fromkeys(packages)
     for name in versions:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -1,9 +1,9 @@
-"""Files in object stores: paths with a scheme, such as `gs://bucket/folder/file`.
+"""Read and write files in object stores, such as `gs://bucket/folder/file`.
 
-TensorFlow's file systems read and write them (`tf.io.gfile`). Object stores have no
-folders, no atomic rename and no append. An object is complete when it exists, because
-one upload creates it. `official_bert.files` calls these functions; local paths never
-come here. TensorFlow is imported with the first remote path.
+All functions use TensorFlow's file systems (`tf.io.gfile`). Object stores have no
+folders, no atomic rename and no append. An object that exists is complete, because one
+upload creates it. `official_bert.files` calls these functions for paths with a scheme
+only. TensorFlow is imported with the first remote path.
 """
 
 import contextlib
@@ -43,13 +43,13 @@ def is_file(path: str) -> bool:
 
 
 def size(path: str) -> int:
-    """Return the bytes of an object."""
+    """Return the size of an object in bytes."""
     with _explained(path):
         return _gfile().stat(path).length
 
 
 def find(pattern: str) -> list[str]:
-    """Return the paths of a glob, sorted."""
+    """Return the paths that match a glob, sorted."""
     with _explained(pattern):
         return sorted(_gfile().glob(pattern))
 
@@ -91,13 +91,13 @@ def upload(local: str | os.PathLike[str], path: str) -> None:
 
 
 def make_directory(path: str) -> None:
-    """Create a folder where the file system has folders; see `tf.io.gfile`."""
+    """Create a folder if the file system has folders; see `tf.io.gfile`."""
     with _explained(path):
         _gfile().makedirs(path)
 
 
 def remove(path: str) -> None:
-    """Delete an object; nothing happens if it does not exist."""
+    """Delete an object; do nothing if it does not exist."""
     import tensorflow as tf
 
     with _explained(path), contextlib.suppress(tf.errors.NotFoundError):
@@ -105,7 +105,7 @@ def remove(path: str) -> None:
 
 
 def remove_empty_directory(path: str) -> None:
-    """Remove a folder without objects, where the file system has folders."""
+    """Remove a folder without objects, if the file system has folders."""
     if is_directory(path) and not list_directory(path):
         with _explained(path):
             _gfile().rmtree(path)
@@ -118,13 +118,13 @@ def rename(path: str, new: str) -> None:
 
 
 def _created(path):
-    if path.startswith("ram://"):  # TensorFlow's appends to what exists.
+    if path.startswith("ram://"):  # ram:// would append to the object.
         remove(path)
     return _gfile().GFile(path, "wb")
 
 
 class _Object(io.RawIOBase):
-    """An object as Python's file, over `tf.io.gfile.GFile`."""
+    """An object as a Python file, over `tf.io.gfile.GFile`."""
 
     def __init__(self, path):
         super().__init__()
@@ -161,23 +161,23 @@ class _Object(io.RawIOBase):
 
 @contextlib.contextmanager
 def _explained(path):
-    """Turn the errors of a file system into a `UserError` about `path`."""
+    """Convert the errors of a file system to a `UserError` about `path`."""
     import tensorflow as tf
 
     errors: dict[type[Exception], str] = {
-        tf.errors.NotFoundError: "it does not exist: check the bucket and the name",
-        tf.errors.PermissionDeniedError: "permission is denied: check the access "
-        "rights of your account for this bucket",
-        tf.errors.UnauthenticatedError: "the store asks for credentials: log in, for "
+        tf.errors.NotFoundError: "it does not exist. Check the bucket and the name",
+        tf.errors.PermissionDeniedError: "permission denied. Check that your account "
+        "may access this bucket",
+        tf.errors.UnauthenticatedError: "the store requires credentials. Log in, for "
         "example with gcloud auth application-default login",
-        tf.errors.ResourceExhaustedError: "the quota of the store or its rate limit "
-        "is used up: wait, or ask for more",
-        tf.errors.FailedPreconditionError: "another process has changed it at the "
-        "same time",
-        tf.errors.UnimplementedError: "this installation of TensorFlow cannot read "
-        "its scheme",
-        tf.errors.UnavailableError: "the store does not answer",
-        tf.errors.AbortedError: "the store broke the transfer off repeatedly",
+        tf.errors.ResourceExhaustedError: "the quota or rate limit of the store is "
+        "exceeded. Wait, or request a higher quota",
+        tf.errors.FailedPreconditionError: "another process changed it at the same "
+        "time",
+        tf.errors.UnimplementedError: "this installation of TensorFlow does not "
+        "support its scheme",
+        tf.errors.UnavailableError: "the store does not respond",
+        tf.errors.AbortedError: "the store repeatedly interrupted the transfer",
     }
     try:
         yield
@@ -185,7 +185,9 @@ def _explained(path):
         reason = next(text for kind, text in errors.items() if isinstance(error, kind))
         raise UserError(f"{path}: {reason} ({_short(error)}).") from error
     except tf.errors.OpError as error:
-        raise UserError(f"{path}: the store refused it ({_short(error)}).") from error
+        raise UserError(
+            f"{path}: the store refused the request ({_short(error)})."
+        ) from error
 
 
 def _short(error):

@@ -1,8 +1,8 @@
-"""How many parameters and operations a BERT has, by arithmetic alone.
+"""Compute the number of parameters and operations of a BERT from its config.
 
-No TensorFlow here: the answer for BERT-Large takes no memory and no time.
-Letters as in the paper: L layers, H hidden, A heads, V vocabulary; besides,
-I intermediate size (4H in the paper), P positions, T segment types.
+This module does not use TensorFlow, so BERT-Large takes no memory and no time. Letters
+as in the paper: L layers, H hidden, A heads, V vocabulary. Additional letters: I
+intermediate size (4H in the paper), P positions, T segment types.
 """
 
 import dataclasses
@@ -14,16 +14,15 @@ ENCODER, HEADS = "encoder", "pre-training heads"
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One row of the account.
+    """One row of the parameter table.
 
     Attributes:
       group: `ENCODER` or `HEADS`.
-      name: what it is.
-      rough_formula: what a reader of the paper would write down; "" for what
-        a reader leaves out.
-      rough: its value.
-      formula: the exact one, with biases and LayerNorm.
-      exact: its value.
+      name: name of the part.
+      rough_formula: the paper's formula, or "" for a part that it omits.
+      rough: value of the rough formula.
+      formula: the exact formula, with biases and LayerNorm.
+      exact: value of the exact formula.
     """
 
     group: str
@@ -35,11 +34,11 @@ class Part:
 
 
 def parameter_parts(config: BertConfig) -> list[Part]:
-    """Return the account of a `BertConfig` as a list of `Part`.
+    """Return the parameter table of a `BertConfig` as a list of `Part`.
 
-    The masked-LM head has no matrix of its own: it is tied to the word
-    embeddings. Attention counts 4H² a layer (query, key, value, output) and
-    feed-forward 2HI, which is 8H² where I = 4H; together 12LH².
+    The masked-LM head has no output matrix: it shares the word embeddings. Attention
+    has 4H² parameters per layer (query, key, value, output). Feed-forward has 2HI,
+    which is 8H² if I = 4H. Together they have 12LH².
     """
     depth, h, i = config.num_hidden_layers, config.hidden_size, config.intermediate_size
     v, p, t = config.vocab_size, config.max_position_embeddings, config.type_vocab_size
@@ -68,12 +67,12 @@ def parameter_parts(config: BertConfig) -> list[Part]:
 def layers_flops(config: BertConfig, tokens: int, pairs: int) -> int:
     """Return the floating-point operations of the encoder's layers, forward.
 
-    Matrix products only, two operations for each multiply-add.
+    Counts matrix products only, two operations per multiply-add.
 
     Args:
       config: `BertConfig`.
-      tokens: positions that have a vector, in all sequences.
-      pairs: pairs of a query and a key: S² for a sequence of S.
+      tokens: number of positions that have a vector, in all sequences.
+      pairs: number of pairs of a query and a key: S² for a sequence of length S.
     """
     h, i = config.hidden_size, config.intermediate_size
     projections = 8 * tokens * h * h + 4 * tokens * h * i
@@ -82,13 +81,13 @@ def layers_flops(config: BertConfig, tokens: int, pairs: int) -> int:
 
 
 def encoder_flops(config: BertConfig, max_seq_length: int) -> int:
-    """Return the floating-point operations of the encoder's outputs of one sequence.
+    """Return the floating-point operations of the encoder on one sequence.
 
-    Those of `layers_flops` and of the pooler.
+    Counts `layers_flops` and the pooler.
 
     Args:
       config: `BertConfig`.
-      max_seq_length: tokens in the sequence, padding included.
+      max_seq_length: tokens in the sequence, including padding.
     """
     pooler = 2 * config.hidden_size**2
     return layers_flops(config, max_seq_length, max_seq_length**2) + pooler
@@ -99,12 +98,12 @@ def training_flops(
 ) -> int:
     """Return the floating-point operations of one training sequence.
 
-    Those of the matrix products, and the backward pass as two forward passes:
-    the convention behind published utilisation figures.
+    Counts the matrix products, and the backward pass as two forward passes. Published
+    utilization figures use the same convention.
 
     Args:
       config: `BertConfig`.
-      max_seq_length: tokens in the sequence, padding included.
+      max_seq_length: tokens in the sequence, including padding.
       max_predictions_per_seq: positions that go through the masked-LM head.
     """
     h = config.hidden_size

@@ -1,4 +1,4 @@
-"""convert_checkpoint: see official_bert/commands/convert_checkpoint.py."""
+"""Run the command in official_bert/commands/convert_checkpoint.py."""
 
 import pathlib
 import sys

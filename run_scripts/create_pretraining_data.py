@@ -1,4 +1,4 @@
-"""create_pretraining_data: see official_bert/commands/create_pretraining_data.py."""
+"""Run the command in official_bert/commands/create_pretraining_data.py."""
 
 import pathlib
 import sys

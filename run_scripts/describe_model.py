@@ -1,4 +1,4 @@
-"""describe_model: see official_bert/commands/describe_model.py."""
+"""Run the command in official_bert/commands/describe_model.py."""
 
 import pathlib
 import sys

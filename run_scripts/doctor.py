@@ -1,4 +1,4 @@
-"""doctor: see official_bert/commands/doctor.py."""
+"""Run the command in official_bert/commands/doctor.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""evaluate_squad: see official_bert/commands/evaluate_squad.py."""
+"""Run the command in official_bert/commands/evaluate_squad.py."""
 
 import pathlib
 import sys

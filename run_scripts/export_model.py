@@ -1,4 +1,4 @@
-"""export_model: see official_bert/commands/export_model.py."""
+"""Run the command in official_bert/commands/export_model.py."""
 
 import pathlib
 import sys

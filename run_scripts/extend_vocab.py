@@ -1,4 +1,4 @@
-"""extend_vocab: see official_bert/commands/extend_vocab.py."""
+"""Run the command in official_bert/commands/extend_vocab.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""extract_features: see official_bert/commands/extract_features.py."""
+"""Run the command in official_bert/commands/extract_features.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""fetch_small_model: see official_bert/commands/fetch_small_model.py."""
+"""Run the command in official_bert/commands/fetch_small_model.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""fill_mask: see official_bert/commands/fill_mask.py."""
+"""Run the command in official_bert/commands/fill_mask.py."""
 
 import pathlib
 import sys

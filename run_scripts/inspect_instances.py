@@ -1,4 +1,4 @@
-"""inspect_instances: see official_bert/commands/inspect_instances.py."""
+"""Run the command in official_bert/commands/inspect_instances.py."""
 
 import pathlib
 import sys

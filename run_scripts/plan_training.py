@@ -1,4 +1,4 @@
-"""plan_training: see official_bert/commands/plan_training.py."""
+"""Run the command in official_bert/commands/plan_training.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""predict: see official_bert/commands/predict.py."""
+"""Run the command in official_bert/commands/predict.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""query: see official_bert/commands/query.py."""
+"""Run the command in official_bert/commands/query.py."""
 
 import pathlib
 import sys

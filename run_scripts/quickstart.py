@@ -1,4 +1,4 @@
-"""quickstart: see official_bert/commands/quickstart.py."""
+"""Run the command in official_bert/commands/quickstart.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""run_ablation: see official_bert/commands/run_ablation.py."""
+"""Run the command in official_bert/commands/run_ablation.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""run_classifier: see official_bert/commands/run_classifier.py."""
+"""Run the command in official_bert/commands/run_classifier.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""run_embedding: see official_bert/commands/run_embedding.py."""
+"""Run the command in official_bert/commands/run_embedding.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""run_ner: see official_bert/commands/run_ner.py."""
+"""Run the command in official_bert/commands/run_ner.py."""
 
 import pathlib
 import sys

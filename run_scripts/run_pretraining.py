@@ -1,4 +1,4 @@
-"""run_pretraining: see official_bert/commands/run_pretraining.py."""
+"""Run the command in official_bert/commands/run_pretraining.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""run_squad: see official_bert/commands/run_squad.py."""
+"""Run the command in official_bert/commands/run_squad.py."""
 
 import pathlib
 import sys

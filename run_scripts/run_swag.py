@@ -1,4 +1,4 @@
-"""run_swag: see official_bert/commands/run_swag.py."""
+"""Run the command in official_bert/commands/run_swag.py."""
 
 import pathlib
 import sys

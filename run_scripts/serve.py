@@ -1,4 +1,4 @@
-"""serve: see official_bert/commands/serve.py."""
+"""Run the command in official_bert/commands/serve.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""show_attention: see official_bert/commands/show_attention.py."""
+"""Run the command in official_bert/commands/show_attention.py."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-"""train_vocab: see official_bert/commands/train_vocab.py."""
+"""Run the command in official_bert/commands/train_vocab.py."""
 
 import pathlib
 import sys

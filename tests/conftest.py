@@ -1,4 +1,4 @@
-"""Where the recordings are: those we ship, and the large ones if present."""
+"""Locate the recordings: those in this repository, and the large ones if present."""
 
 import collections
 import gc
@@ -12,21 +12,21 @@ from multiprocessing import util
 import pytest
 from places import MINI, SHARED
 
-# What removes the temporary files at the end.
+# Removers of the temporary files, called at the end.
 _REMOVALS = []
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# Before any test imports TensorFlow, and before the processes of `warm_python` do.
-# They inherit the variable, so that all of them compute with the same kernels.
+# Import before any test imports TensorFlow, and before `warm_python` starts its
+# processes. They inherit the variable, so all of them use the same kernels.
 importlib.import_module("official_bert")
-# A shell lets what it starts in the background ignore Ctrl-C, and the tests'
-# processes would inherit that.
+# A shell makes its background processes ignore Ctrl-C, and the tests' processes would
+# inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# The files that take longest, the longest first. They begin, so that of several
-# processes (`-n`) none is at work alone in the end.
+# The slowest files, the slowest first. They start first, so that with `-n` no process
+# works alone at the end.
 LONGEST = (
     "test_torture.py",
     "test_workers.py",
@@ -51,15 +51,15 @@ LONGEST = (
 
 
 def pytest_configure(config):
-    """Keep pytest-xdist from beginning with the files of most tests.
+    """Stop pytest-xdist from starting with the files that have the most tests.
 
-    The process that was called makes a folder for whatever is temporary, also of
+    The main process creates a folder for all temporary files, including those of
     processes that tests kill.
     """
     config.option.loadscopereorder = False
     if not hasattr(config, "workerinput"):
         os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="tests-")
-        # Of the lowest priority, it comes after what removes its own files there.
+        # With the lowest priority, it runs after the removal of its own files there.
         _REMOVALS.append(
             util.Finalize(
                 None,
@@ -72,15 +72,15 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Put the tests of the longest files first."""
+    """Put the tests of the slowest files first."""
     place = {name: number for number, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
 def pytest_collection_finish():
-    """Let the garbage collector skip what the imports have made.
+    """Make the garbage collector skip the objects that the imports created.
 
-    It would look at TensorFlow's objects again and again, 9 % of the tests' time.
+    It would scan TensorFlow's objects repeatedly, which takes 9 % of the tests' time.
     """
     gc.collect()
     gc.freeze()
@@ -88,14 +88,14 @@ def pytest_collection_finish():
 
 @pytest.fixture(scope="session")
 def mini_folder():
-    """The same as `mini`, for fixtures of any scope."""
+    """Return the same as `mini`, for fixtures of any scope."""
     return MINI
 
 
 @pytest.fixture(scope="session")
 def mini_tokenizer():
-    """The tokenizer of these recordings."""
-    # Imported late: most tests have no use for it.
+    """Return the tokenizer of these recordings."""
+    # Import late: most tests do not need it.
     from official_bert.tokenization.full import FullTokenizer
 
     return FullTokenizer(str(MINI / "vocab.txt"))
@@ -103,25 +103,25 @@ def mini_tokenizer():
 
 @pytest.fixture
 def mini():
-    """The original's recordings on the text written for this project."""
+    """Return the original's recordings on the text written for this project."""
     return MINI
 
 
 @pytest.fixture
 def shared():
-    """The large recordings, kept beside the project where it is developed."""
+    """Return the large recordings, which exist only where the project is developed."""
     if not SHARED.is_dir():
         pytest.skip("the large recordings (../shared) are not on this machine")
     return SHARED
 
 
 def pytest_terminal_summary(terminalreporter):
-    """List what was compared with the original and with KerasHub.
+    """List the comparisons with the original and with KerasHub.
 
-    After a failure the temporary files are kept.
+    After a failure, the temporary files are kept.
     """
     stats = terminalreporter.stats
-    # With -x the status is that of an interruption.
+    # With -x the exit status is that of an interruption.
     if stats.get("failed") or stats.get("error"):
         for removal in _REMOVALS:
             removal.cancel()

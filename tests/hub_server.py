@@ -1,7 +1,7 @@
-"""A server that answers as Hugging Face, Kaggle and a store of zip files do.
+"""A server that responds like Hugging Face, Kaggle and a store of zip files.
 
-It knows the parts of their interfaces that downloads need: metadata, `resolve`,
-redirects, ETags, range requests, refusals, and connections that break.
+It implements the parts that downloads need: metadata, `resolve`, redirects, ETags,
+range requests, refusals, and connections that break.
 """
 
 import contextlib
@@ -27,8 +27,8 @@ class HubServer(http.server.ThreadingHTTPServer):
       gated: ids whose files need a token.
       archives: path below /files/ -> bytes.
       presets: handle without version -> (newest version, file -> bytes).
-      faults: path -> list of what happens to its next requests: a status, or a
-        number of bytes after which the connection breaks, as ("cut", number).
+      faults: path -> list of faults for its next requests: a status, or ("cut",
+        number), the number of bytes after which the connection breaks.
       requests: (method, path, value of the header Range) of all requests so far.
     """
 
@@ -50,7 +50,7 @@ class HubServer(http.server.ThreadingHTTPServer):
         return [path for verb, path, _ in self.requests if method in (None, verb)]
 
     def handle_error(self, request, client_address):
-        """Say nothing of clients that closed their connection."""
+        """Ignore clients that closed their connection."""
 
 
 @contextlib.contextmanager
@@ -68,7 +68,7 @@ def running():
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    # Otherwise each answer waits for an acknowledgment.
+    # Otherwise each response waits for an acknowledgment.
     disable_nagle_algorithm = True
 
     def log_message(self, *args):

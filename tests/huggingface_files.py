@@ -1,6 +1,6 @@
-"""Writes small checkpoints as Hugging Face's libraries do, without them.
+"""Write small checkpoints as Hugging Face's libraries do, without those libraries.
 
-The names are spelt out here a second time, not taken from the code under test.
+This file spells out the names again, independent of the code under test.
 """
 
 import io
@@ -133,7 +133,7 @@ def weights(architecture="BertForPreTraining"):
 
 
 def torch_tensors(architecture="BertForPreTraining", prefix=True):
-    """Return dict of PyTorch's name -> `weights`, oriented as PyTorch does."""
+    """Return dict of PyTorch's name -> `weights`, in PyTorch's orientation."""
     values = weights(architecture)
     return {
         torch if prefix else torch.removeprefix("bert."): np.ascontiguousarray(
@@ -144,7 +144,7 @@ def torch_tensors(architecture="BertForPreTraining", prefix=True):
 
 
 def tf_tensors(architecture="BertForPreTraining"):
-    """Return dict of a `TFBert*` variable's name -> `weights`, as those are."""
+    """Return dict of a `TFBert*` variable's name -> `weights`."""
     tensors = {}
     for name, value in weights(architecture).items():
         if name.endswith("output_weights"):
@@ -154,7 +154,7 @@ def tf_tensors(architecture="BertForPreTraining"):
 
 
 def tf_name(name):
-    """Return what a variable with a Google name is called in a `TFBert*`."""
+    """Return the `TFBert*` name of a variable with a Google name."""
     name = name.replace("/layer_", "/layer_._")
     if name.endswith("word_embeddings"):
         return name + "/weight"
@@ -172,7 +172,7 @@ def write_safetensors(path, tensors, layout="pt"):
 
 
 def write_h5(path, tensors):
-    """Write groups of layers with the names of their variables as attributes."""
+    """Write groups of layers, with the names of their variables as attributes."""
     with h5py.File(path, "w") as file:
         groups = {}
         for name in tensors:
@@ -180,7 +180,7 @@ def write_h5(path, tensors):
         file.attrs["layer_names"] = [group.encode() for group in groups]
         for layer, names in groups.items():
             group = file.create_group(layer)
-            if layer == "mlm___cls":  # It shares the embeddings with the encoder.
+            if layer == "mlm___cls":  # It shares the encoder's embeddings.
                 names += [name for name in tensors if "/bert/embeddings/" in name]
             group.attrs["weight_names"] = [name.encode() for name in names]
             for name in names:
@@ -188,7 +188,7 @@ def write_h5(path, tensors):
 
 
 class Global:
-    """The name of a function or class, as a pickle holds it."""
+    """The name of a function or class in a pickle."""
 
     def __init__(self, module, name):
         self.module, self.name = module, name
@@ -198,7 +198,7 @@ class Global:
 
 
 class Call:
-    """A call that a pickle makes."""
+    """A function call in a pickle."""
 
     def __init__(self, function, *args):
         self.function, self.args = function, args
@@ -208,7 +208,7 @@ class Call:
 
 
 class Storage:
-    """Numbers that several tensors may share; `view`: of the oldest files."""
+    """Numbers that several tensors may share; `view`: as in the oldest files."""
 
     def __init__(self, numbers, kind="FloatStorage", view=None):
         self.data, self.count = np.ascontiguousarray(numbers).tobytes(), numbers.size
@@ -230,20 +230,20 @@ KINDS = {
 
 
 def tensor(storage, offset, shape, strides):
-    """Return what the pickle of a tensor holds."""
+    """Return the pickle content of a tensor."""
     function = Global("torch._utils", "_rebuild_tensor_v2")
     return Call(function, storage, offset, shape, strides, False, {})
 
 
 def whole(array):
-    """Return what the pickle holds of a tensor with a storage of its own."""
+    """Return the pickle content of a tensor with its own storage."""
     steps = [stride // array.itemsize for stride in np.empty_like(array).strides]
     storage = Storage(array, KINDS[array.dtype.name])
     return tensor(storage, 0, array.shape, tuple(steps))
 
 
 class _Pickler(pickle._Pickler):
-    """The pickler in Python, taught to write names of what is not there."""
+    """Python's pickler, extended to write names of missing objects."""
 
     dispatch = dict(pickle._Pickler.dispatch)
 
@@ -275,7 +275,7 @@ def pickled(value, with_views=False, protocol=2):
 
 
 def write_torch(path, value, byteorder="little"):
-    """Write a value as `torch.save` has done since version 1.6."""
+    """Write a value as `torch.save` does since version 1.6."""
     data, keys = pickled(value)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", data)
@@ -299,7 +299,7 @@ def write_older_torch(path, value, little_endian=True):
 
 
 def write_shards(directory, tensors, name, write):
-    """Write tensors into two files and their index; returns the two names."""
+    """Write tensors to two files and their index; return the two names."""
     base, ending = name.split(".")
     half = len(tensors) // 2
     items = iter(tensors.items())
@@ -319,7 +319,7 @@ def in_torch_file(tensors):
     return {name: whole(array) for name, array in tensors.items()}
 
 
-# Each kind of file: what writes one with the weights of an architecture.
+# Kind of file -> function that writes the weights of an architecture to it.
 FILES = {
     "safetensors": lambda directory, architecture: write_safetensors(
         directory / "model.safetensors", torch_tensors(architecture)
@@ -329,7 +329,7 @@ FILES = {
     ),
     "safetensors of TensorFlow": lambda directory, architecture: write_safetensors(
         directory / "model.safetensors",
-        # Without the name of the model, as it was written there.
+        # Without the model's name, as such files were written.
         {n.partition("/")[2]: v for n, v in tf_tensors(architecture).items()},
         "tf",
     ),

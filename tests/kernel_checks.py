@@ -1,4 +1,4 @@
-"""Outputs and gradients of two forms of a function, compared."""
+"""Compare outputs and gradients of two forms of a function."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,12 +9,12 @@ SEED = tf.constant([3, 2**32], tf.int64)
 
 
 def normal(*shape, seed=0):
-    """Return float32 numbers of standard deviation 1."""
+    """Return float32 numbers with standard deviation 1."""
     return tf.random.stateless_normal(shape, [seed, 1])
 
 
 def outputs_and_gradients(function, *inputs):
-    """Return a function's outputs, and the gradients of a sum of the first of them."""
+    """Return a function's outputs, and the gradients of the first output's sum."""
     floats = [one for one in inputs if one.dtype.is_floating]
     with tf.GradientTape() as tape:
         tape.watch(floats)
@@ -24,7 +24,7 @@ def outputs_and_gradients(function, *inputs):
 
 
 def check_same(expected, found, tolerance=2e-6):
-    """Compare lists of tensors, relative to the largest number of each above 1."""
+    """Compare lists of tensors, relative to the largest number above 1 of each."""
     for wanted, one in zip(expected, found, strict=True):
         scale = max(1.0, float(tf.reduce_max(tf.abs(wanted))))
         np.testing.assert_allclose(one / scale, wanted / scale, atol=tolerance)
@@ -35,7 +35,7 @@ def element_wise_cases(kernels, plain):
 
     Args:
       kernels: optimized `Kernels`.
-      plain: `Kernels` of the plain forms, with the same masks of dropout.
+      plain: `Kernels` of the plain forms, with the same dropout masks.
     """
 
     def residual_layer_norm(used):

@@ -11,7 +11,7 @@ def with_dropout(dropout, embeddings=None):
     """Return plain `Kernels` with another dropout.
 
     Args:
-      dropout: as the plain one.
+      dropout: function with the signature of the plain one.
       embeddings: the embeddings' dropout; by default the same.
     """
     return Kernels(

@@ -1,4 +1,4 @@
-"""A run that is killed in its middle, to be started again."""
+"""Kill a run in the middle, so that it can be resumed."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from official_bert.training import loop
 
 
 def killed_at(step, run, monkeypatch):
-    """Run until a step is logged, and no further.
+    """Run until a step is logged, and stop there.
 
     Args:
-      step: of a log line.
+      step: step number in a log line.
       run: function without arguments.
-      monkeypatch: pytest's, or the class.
+      monkeypatch: pytest's fixture, or its class.
     """
     log_row = loop.RunLog.training
 

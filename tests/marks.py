@@ -4,5 +4,5 @@ import pytest
 
 
 def slow(*values):
-    """Mark a case that only `make commands` runs, since others are like it."""
+    """Mark a case that only `make commands` runs, because other cases are similar."""
     return pytest.param(*values, marks=pytest.mark.slow)

@@ -1,10 +1,10 @@
-"""Break the code on purpose, place by place, and see that tests fail each time.
+"""Break the code on purpose, one change at a time, and check that tests fail.
 
     python tests/mutations.py [NUMBER ...]
 
-Each break is made in a copy of the checkout, and only the tests named beside it run
-there. It prints which test failed first; the exit status is the number of breaks that
-no test noticed.
+Each change is made in a copy of the checkout. Only the tests named with the change run
+there. The script prints the first test that failed. The exit status is the number of
+changes that no test detected.
 """
 
 import dataclasses
@@ -38,13 +38,13 @@ COPIED_FILES = (
 
 @dataclasses.dataclass(frozen=True)
 class Break:
-    """A change that makes the code wrong, and the tests that have to notice.
+    """A change that makes the code wrong, and the tests that must detect it.
 
     Attributes:
-      what: for people.
-      file: from `official_bert` on.
-      right: what stands there, once.
-      wrong: what is put in its place.
+      what: description for people.
+      file: path below `official_bert`.
+      right: the correct code, which occurs once.
+      wrong: the replacement.
       tests: files or folders in `tests`.
     """
 
@@ -57,21 +57,21 @@ class Break:
 
 BREAKS = [
     Break(
-        "the rest of another zip file is appended to an old part",
+        "the rest of a different zip file is appended to an old part",
         "checkpoints/hub/links.py",
         'f"bytes={size}-", "If-Range": before}',
         'f"bytes={size}-"}',
         "checkpoints/hub/test_links.py",
     ),
     Break(
-        "the identity of a run is the name of a folder in a cache",
+        "a run's fingerprint contains the name of a cache folder",
         "training/runs.py",
         "if name := name_in_cache(path):",
         "if name := name_in_cache(path) and None:",
         "training/test_run_manifest.py",
     ),
     Break(
-        "padding is seen by attention",
+        "attention reads padding",
         "modeling/transformer.py",
         "return (1.0 - visible) * masked_score",
         "return 0.0 * (1.0 - visible) * masked_score",
@@ -106,7 +106,7 @@ BREAKS = [
         "modeling/test_packed_batches.py",
     ),
     Break(
-        "where a packed row has no sequence, one counts all the same",
+        "an empty slot of a packed row counts as a sequence",
         "modeling/pretraining.py",
         "losses, hits = weights * losses, weights * hits",
         "hits = weights * hits",
@@ -120,14 +120,14 @@ BREAKS = [
         "data/test_packed_rows.py",
     ),
     Break(
-        "masked positions of packed sequences are those of their record",
+        "masked positions of packed sequences are not shifted to the row",
         "data/packed_rows.py",
         "tf.boolean_mask(starts, held)[:, tf.newaxis]",
         "0",
         "data/test_packed_rows.py",
     ),
     Break(
-        "a run without --pack goes on with it",
+        "a run without --pack resumes with --pack",
         "training/pretraining.py",
         "if records.packing:",
         "if False:",
@@ -148,21 +148,21 @@ BREAKS = [
         "modeling/test_original_activations.py",
     ),
     Break(
-        "LayerNorm's gradient forgets the mean",
+        "the gradient of LayerNorm omits the mean",
         "modeling/kernels/gradients.py",
         "d_x = d_normal - tf.reduce_mean(d_normal, axis=-1, keepdims=True)",
         "d_x = d_normal",
         "modeling/test_layers.py",
     ),
     Break(
-        "segments of a pair are all 0",
+        "all segment ids of a pair are 0",
         "tokenization/model_inputs.py",
         "[0] * len(first) + [1] * len(second)",
         "[0] * len(first) + [0] * len(second)",
         "tasks/classifier/test_classifier_features.py",
     ),
     Break(
-        "of a pair the shorter text is cut",
+        "the shorter text of a pair is cut",
         "tokenization/model_inputs.py",
         "if length_a > length_b:",
         "if length_a < length_b:",
@@ -176,7 +176,7 @@ BREAKS = [
         "data/test_masking.py",
     ),
     Break(
-        "the random tokens are never the last of the vocabulary",
+        "random tokens never include the last token of the vocabulary",
         "data/masking.py",
         "pick = rng.randint(0, len(vocab.vocab_ids) - 1)",
         "pick = rng.randint(0, len(vocab.vocab_ids) - 2)",
@@ -190,7 +190,7 @@ BREAKS = [
         "data/test_instances.py",
     ),
     Break(
-        "the next-sentence label is turned round",
+        "the next-sentence label is inverted",
         "data/instances.py",
         "TrainingInstance(tokens, num_segment_a, positions, labels, is_random_next)",
         "TrainingInstance(\n"
@@ -198,14 +198,14 @@ BREAKS = [
         "data/test_instances.py",
     ),
     Break(
-        "pairs are cut at their ends alone",
+        "pairs are cut only at their ends",
         "data/instances.py",
         "        if rng.random() < 0.5:\n            starts[longer] += 1",
         "        if rng.random() < 0:\n            starts[longer] += 1",
         "data/test_instances.py",
     ),
     Break(
-        "the decay begins after the warm-up",
+        "the decay starts after the warm-up",
         "training/schedule.py",
         "done = tf.minimum(step, self.num_train_steps) / self.num_train_steps",
         "late = tf.maximum(step - self.num_warmup_steps, 0)\n"
@@ -213,56 +213,56 @@ BREAKS = [
         "training/test_schedule.py",
     ),
     Break(
-        "biases are decayed",
+        "weight decay applies to biases",
         "training/optimizer.py",
         'EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")',
         'EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm")',
         "training/test_optimizer.py",
     ),
     Break(
-        "Adam's bias is corrected",
+        "Adam's bias correction is on",
         "training/optimizer.py",
         "if self.bias_correction:",
         "if not self.bias_correction:",
         "training/test_optimizer.py",
     ),
     Break(
-        "each replica clips for itself",
+        "each replica clips separately",
         "training/step.py",
         "    if settings.per_replica_update:\n        gradients, _ = tf.clip_by",
         "    if True:\n        gradients, _ = tf.clip_by",
         "training/test_devices.py",
     ),
     Break(
-        "micro-batches have the same dropout",
+        "micro-batches have the same dropout masks",
         "training/step.py",
         "own = seed + tf.stack([tf.constant(0, tf.int64), offset])",
         "own = seed + 0 * offset",
         "training/test_split_updates.py",
     ),
     Break(
-        "replicas have the same dropout",
+        "replicas have the same dropout masks",
         "training/step.py",
         "tf.cast(replica, tf.int64) * REPLICA",
         "tf.cast(replica, tf.int64) * 0",
         "training/test_step.py",
     ),
     Break(
-        "maximal context goes to the last window of a tie",
+        "in a tie, the last window has maximal context",
         "fine_tuning/windows.py",
         "better = score > best_score[inside]",
         "better = score >= best_score[inside]",
         "fine_tuning/test_windows.py",
     ),
     Break(
-        "an answer may be a token longer",
+        "an answer may be one token too long",
         "tasks/squad/answers.py",
         "(lengths >= 1) & (lengths <= decoding.max_answer_length)",
         "(lengths >= 1) & (lengths <= decoding.max_answer_length + 1)",
         "tasks/squad/test_squad_answers.py",
     ),
     Break(
-        "the null score is that of the highest window",
+        "the null score is the highest of the windows",
         "tasks/squad/answers.py",
         "null = min(pairs, key=sum, default=(0.0, 0.0))",
         "null = max(pairs, key=sum, default=(0.0, 0.0))",
@@ -276,35 +276,35 @@ BREAKS = [
         "tasks/squad/test_squad_features.py",
     ),
     Break(
-        "an answer inside its words is the last of several",
+        "the last of several answers inside a word is used",
         "tasks/squad/features.py",
         "for first in range(start, end - length + 2):",
         "for first in range(end - length + 1, start - 1, -1):",
         "tasks/squad/test_squad_features.py",
     ),
     Break(
-        "an answer inside its words is not looked for at their end",
+        "an answer is not searched for at the end of a word",
         "tasks/squad/features.py",
         "for first in range(start, end - length + 2):",
         "for first in range(start, end - length + 1):",
         "tasks/squad/test_squad_features.py",
     ),
     Break(
-        "an answer may begin where another window has more context",
+        "an answer may start where another window has more context",
         "tasks/squad/answers.py",
         "    starts = starts[feature.token_is_max_context[starts]]\n",
         "    starts = starts[feature.token_to_orig_map[starts] >= 0]\n",
         "tasks/squad/test_squad_answers.py",
     ),
     Break(
-        "a threshold of 0 is kept where answering nothing is best",
+        "a threshold of 0 is kept although no answer scores best",
         "metrics/squad.py",
         "best_score, best_threshold = score, na_probs[ids[0]] - 1.0",
         "best_score, best_threshold = score, 0.0",
         "tasks/squad/test_squad.py metrics/test_squad_metrics.py",
     ),
     Break(
-        "of equal null odds some are answered",
+        "questions with equal null odds are treated differently",
         "metrics/squad.py",
         "for threshold, of_equal in itertools.groupby(ids, key=na_probs.__getitem__):",
         "for threshold, of_equal in [(na_probs[one], [one]) for one in ids]:",
@@ -318,42 +318,42 @@ BREAKS = [
         "tasks/ner/test_ner_files.py",
     ),
     Break(
-        "a word's last piece is labelled",
+        "the last WordPiece token of a word has the label",
         "tasks/ner/features.py",
         "firsts.append(len(ids))",
         "firsts.append(len(ids) + len(word_ids) - 1)",
         "tasks/ner/test_ner_features.py",
     ),
     Break(
-        "the second sentence of SWAG is left out of its endings",
+        "SWAG's endings lack the second sentence",
         "tasks/choice/files.py",
         'tuple(f"{start} {text}" for _, text in endings)',
         "tuple(text for _, text in endings)",
         "tasks/choice/test_choice_files.py",
     ),
     Break(
-        "texts that mean the same are negatives",
+        "texts with the same meaning are negatives",
         "modeling/embedding/losses.py",
         "counts = tf.concat([own | ~same, is_negative], 1)",
         "counts = tf.concat([own | True, is_negative], 1)",
         "modeling/embedding/test_embedding_losses.py",
     ),
     Break(
-        "a device sees the vectors of the others at its own rows",
+        "a device reads other devices' vectors at its own rows",
         "training/gradients/joint.py",
         "around = [[before, after]]",
         "around = [[after, before]]",
         "training/test_joint_gradients.py",
     ),
     Break(
-        "the second pass draws other dropout masks",
+        "the second pass has different dropout masks",
         "training/gradients/joint.py",
         "part_of(features, number), seed_of(number), lambda _: (own, None)",
         "part_of(features, number), seed_of(number + 1), lambda _: (own, None)",
         "training/test_joint_gradients.py",
     ),
     Break(
-        "choices that there are not take part",
+        "missing choices take part",
         "modeling/multiple_choice.py",
         "tf.where(is_there, logits, NO_CHOICE)",
         "logits",
@@ -367,14 +367,14 @@ BREAKS = [
         "metrics/test_squad_metrics.py",
     ),
     Break(
-        "an entity goes on where its type changes",
+        "an entity continues although its type changes",
         "metrics/entities.py",
         'letter in "BS" or before in "OES" or label != label_before',
         'letter in "BS" or before in "OES"',
         "metrics/test_entities.py",
     ),
     Break(
-        "F1 is of class 0",
+        "F1 is computed for class 0",
         "metrics/glue.py",
         "hits = np.sum((labels == 1) & (predictions == 1))",
         "hits = np.sum((labels == 0) & (predictions == 0))",
@@ -388,14 +388,14 @@ BREAKS = [
         "tasks/glue/test_glue_tfds.py",
     ),
     Break(
-        "a hidden label of a dataset is its last class",
+        "a hidden label of a dataset becomes its last class",
         "tables/dataset_tables.py",
         'feature.names[value] if value >= 0 else ""',
         "feature.names[value]",
         "tables/test_dataset_tables.py",
     ),
     Break(
-        "a continuation is looked up without its ##",
+        "a continuation token is looked up without ##",
         "tokenization/wordpiece.py",
         "            if start:\n                piece = CONTINUATION + piece\n",
         "",
@@ -409,7 +409,7 @@ BREAKS = [
         "tokenization/test_wordpiece.py",
     ),
     Break(
-        "the rate counts evaluations",
+        "sequences per second include evaluations",
         "training/loop.py",
         "meter.leave_out(time.monotonic() - pause)",
         "meter.leave_out(0.0)",
@@ -423,7 +423,7 @@ BREAKS = [
         "training/test_saving.py",
     ),
     Break(
-        "a key like a known one is refused",
+        "a key similar to a known one is rejected",
         "config.py",
         "if close and close[0] not in values:",
         "if close:",
@@ -465,63 +465,63 @@ BREAKS = [
         "checkpoints/test_any_format.py",
     ),
     Break(
-        "a checkpoint's name is on the disk before what it holds",
+        "a checkpoint's name reaches the disk before its contents",
         "checkpoints/google.py",
         "os.fsync(written.fileno())",
         "written.flush()",
         "checkpoints/test_google.py",
     ),
     Break(
-        "ablations measure on the text that they train on",
+        "ablations evaluate on the training text",
         "ablations/steps.py",
         "study.eval_input_file",
         "study.input_file",
         "ablations/test_ablation_steps.py",
     ),
     Break(
-        "encoded text is taken over though the vocabulary is another",
+        "encoded text is reused with a different vocabulary",
         "engines/corpus_encoding.py",
         'del made_with["vocab_file"]',
         'del made_with["vocab_file"], made_with["vocab_sha256"]',
         "engines/test_parallel_data.py",
     ),
     Break(
-        "a grid refuses its own other numbers of updates",
+        "a grid rejects its own different numbers of training steps",
         "fine_tuning/sweep.py",
         'if known.get("num_train_steps") == fixed["num_train_steps"]:',
         "if True:",
         "fine_tuning/test_sweep.py",
     ),
     Break(
-        "a moved model stands beside old weights",
+        "a moved model is left next to old weights",
         "fine_tuning/sweep.py",
         "google.delete_checkpoint(os.path.join(target, names.MODEL_PREFIX))",
         "pass",
         "fine_tuning/test_sweep.py",
     ),
     Break(
-        "corrected labels do not make another run",
+        "corrected labels do not change the run's fingerprint",
         "tasks/classifier/training.py",
         "(one.input_ids, one.segment_ids, np.array(one.label_id))",
         "(one.input_ids, one.segment_ids)",
         "tasks/classifier/test_classifier.py",
     ),
     Break(
-        "a version that was half there is not tried again",
+        "an incomplete version is not tried again",
         "serving/model_versions.py",
         "states.add((path, status.st_size, status.st_mtime_ns))",
         "states.add(path)",
         "serving/test_model_versions.py",
     ),
     Break(
-        "a worker breaks off an evaluation that others go on with",
+        "a worker stops an evaluation that others continue",
         "training/loop.py",
         "lambda: bool(self.request) and not together",
         "lambda: bool(self.request)",
         "training/test_patience.py",
     ),
     Break(
-        "a model of pairs is exported for single texts",
+        "a model for pairs is exported for single texts",
         "export/saved_model/exports.py",
         "return task.columns.text_b is not None",
         "return False",
@@ -542,21 +542,21 @@ BREAKS = [
         "modeling/kernels/test_gradients.py",
     ),
     Break(
-        "the gradient of the erf form is that of another width",
+        "the gradient of erf GELU has a wrong width",
         "modeling/kernels/gradients.py",
         "tf.exp(-0.5 * (x * x))",
         "tf.exp(-(x * x))",
         "modeling/kernels/test_gradients.py",
     ),
     Break(
-        "the gradient of LayerNorm forgets the scale's share",
+        "the gradient of LayerNorm omits the scale",
         "modeling/kernels/gradients.py",
         "scale * (d_x - normal * along)",
         "scale * d_x",
         "modeling/kernels/test_gradients.py",
     ),
     Break(
-        "hashed dropout does not scale what is left",
+        "hashed dropout does not scale the kept values",
         "modeling/kernels/hashed_dropout.py",
         "scale = 2**32 / (2**32 - threshold)",
         "scale = 1.0",
@@ -626,7 +626,7 @@ BREAKS = [
         "export/saved_model/test_rows.py",
     ),
     Break(
-        "REST takes integers that float32 cannot hold",
+        "REST accepts integers that float32 cannot represent",
         "serving/json_tensors.py",
         "2 ** (info.nmant + 1) - 1",
         "2 ** (info.nmant + 9) - 1",
@@ -640,14 +640,14 @@ BREAKS = [
         "tasks/ner/test_ner_words.py",
     ),
     Break(
-        "spaces in a CSV become rows",
+        "empty cells at the end of a CSV row are not dropped",
         "tables/delimited.py",
         "if not any(cells[width:]):",
         "if False:",
         "tables/test_table_files.py",
     ),
     Break(
-        "a column is the label although its values hardly repeat",
+        "a column with mostly unique values becomes the label",
         "tables/columns.py",
         "2 <= distinct <= len(cells) / 2",
         "2 <= distinct <= len(cells)",
@@ -661,28 +661,28 @@ BREAKS = [
         "training/test_pretraining.py",
     ),
     Break(
-        "outputs come in the order of length",
+        "outputs are ordered by length",
         "fine_tuning/outputs.py",
         "rows[number] = {",
         "rows[index] = {",
         "tasks/classifier/test_classifier.py",
     ),
     Break(
-        "an older model passes for the one just trained",
+        "an older model is used instead of the one just trained",
         "fine_tuning/job.py",
         'and task.get("global_step") == step',
         "",
         "fine_tuning/test_job.py",
     ),
     Break(
-        "a TFLite model with a vocabulary names too old a schema",
+        "a TFLite model with a vocabulary names a too old schema",
         "export/tflite/flatbuffer.py",
         '7: "1.1.0" if description.vocabulary else "1.0.0"',
         '7: "1.0.0"',
         "export/tflite/test_flatbuffer.py",
     ),
     Break(
-        "padding counts though the step skips it",
+        "padding counts although the step skips it",
         "training/loop.py",
         "kernels.pack is not None",
         "False",
@@ -703,14 +703,14 @@ BREAKS = [
         "training/throughput/test_train_loop.py",
     ),
     Break(
-        "the next batch is fetched when it is asked for",
+        "the next batch is not fetched ahead",
         "training/throughput/feed.py",
         "coming = thread.submit(next, elements, end)\n                yield element",
         "yield element\n                coming = thread.submit(next, elements, end)",
         "training/throughput/test_feed.py",
     ),
     Break(
-        "the weights of layers count for half of a pass",
+        "layer weights count for half of a pass",
         "parameter_count.py",
         "4 * tokens * h * i",
         "2 * tokens * h * i",
@@ -724,7 +724,7 @@ BREAKS = [
         "training/plans/test_compiled.py",
     ),
     Break(
-        "a plan forgets results that need memory of their own",
+        "a plan omits results that need separate memory",
         "training/plans/compiled.py",
         'costs["output_bytes"]',
         '0 * costs["output_bytes"]',
@@ -748,7 +748,7 @@ BREAKS = [
 
 
 def main(numbers):
-    """Make the breaks of these numbers; return how many no test noticed."""
+    """Make the changes with these numbers; return how many no test detected."""
     unnoticed = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder, "checkout")
@@ -756,7 +756,7 @@ def main(numbers):
         for number in numbers:
             failed = _first_failure(copy, BREAKS[number - 1])
             unnoticed += failed is None
-            told = failed or "NO TEST NOTICED"
+            told = failed or "NO TEST FAILED"
             print(f"{number:2} {BREAKS[number - 1].what}: {told}", flush=True)
     return unnoticed
 
@@ -773,11 +773,11 @@ def _copy(copy):
 
 
 def _first_failure(copy, one):
-    """Return the name of the first test that fails with a break, or None."""
+    """Return the first test that fails with a change, or None."""
     path = copy / "official_bert" / one.file
     text = path.read_text("utf-8")
     if text.count(one.right) != 1:
-        raise SystemExit(f"{one.file} does not have once: {one.right}")
+        raise SystemExit(f"{one.file} must contain this exactly once: {one.right}")
     path.write_text(text.replace(one.right, one.wrong), "utf-8")
     tests = [f"tests/{name}" for name in one.tests.split()]
     command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider"]

@@ -1,6 +1,6 @@
-"""Datasets of TFDS that need no network: files of ours, read by its code or by ours.
+"""TFDS datasets without a network, from files that TFDS or this module reads.
 
-Whoever imports this is skipped where tensorflow-datasets is not installed.
+Tests that import this module are skipped if tensorflow-datasets is not installed.
 """
 
 import csv
@@ -17,12 +17,12 @@ from official_bert.tables.datasets import parse_name  # noqa: E402
 
 
 def prepare(name, data_dir, source):
-    """Let TFDS's own builder read local files as if it had downloaded them.
+    """Make TFDS's builder read local files as if it had downloaded them.
 
     Args:
-      name: of the dataset, with its config.
-      data_dir: where it is prepared.
-      source: what TFDS would have made of the URLs: a path, or a dict of them.
+      name: name of the dataset, with its config.
+      data_dir: folder of the prepared dataset.
+      source: the result of TFDS's downloads: a path, or a dict of paths.
     """
     manager = "tensorflow_datasets.core.download.DownloadManager"
     with (
@@ -33,11 +33,11 @@ def prepare(name, data_dir, source):
 
 
 def prepare_rows(name, data_dir, features, splits, **info):
-    """Prepare a dataset of rows that the caller made up.
+    """Prepare a dataset of rows that the caller provides.
 
     Args:
-      name: of the dataset.
-      data_dir: where it is prepared.
+      name: name of the dataset.
+      data_dir: folder of the prepared dataset.
       features: dict of name -> feature.
       splits: dict of name -> list of rows.
       **info: further arguments of `DatasetInfo`.
@@ -63,7 +63,7 @@ def prepare_rows(name, data_dir, features, splits, **info):
 
 
 def opened(name, data_dir):
-    """Return the `Dataset` of a name."""
+    """Return the `Dataset` with this name."""
     return open_dataset(parse_name(name), data_dir)
 
 
@@ -105,7 +105,7 @@ _LABELS = {
 
 
 def write_glue(folder):
-    """Write small files of all of GLUE's tasks, in the layout of GLUE."""
+    """Write small files of all GLUE tasks, in the layout of GLUE."""
     for task, header in _HEADERS.items():
         halves = ("_matched", "_mismatched") if task == "MNLI" else ("",)
         for half in halves:
@@ -132,7 +132,7 @@ def _rows(task, header, shift, with_label):
 
 def _test_rows(task, header):
     columns = ["index", *(name for name in header if name in _TEXTS)]
-    if task in ("STS-B", "MNLI"):  # Further columns, and none behind the texts.
+    if task in ("STS-B", "MNLI"):  # More columns, and none after the texts.
         columns = header[: header.index("sentence2") + 1]
     rows = _rows(task, header, 2, False)[task != "CoLA" :]
     places = [header.index(name) if name in header else 0 for name in columns]
@@ -151,7 +151,7 @@ def _write_mrpc(folder):
 
 
 def mrpc_files(folder):
-    """Return what TFDS downloads for MRPC."""
+    """Return the files that TFDS downloads for MRPC."""
     return {
         "dev_ids": folder / "dev_ids.tsv",
         "train": folder / "msr_paraphrase_train.txt",
@@ -160,7 +160,7 @@ def mrpc_files(folder):
 
 
 def prepare_glue(config, folder, data_dir):
-    """Let TFDS read GLUE's files in a folder."""
+    """Make TFDS read GLUE's files in a folder."""
     source = {
         "mrpc": mrpc_files(folder / "MRPC"),
         "ax": folder / "diagnostic" / "diagnostic.tsv",

@@ -1,11 +1,11 @@
-"""What TensorFlow computes a function with, once it has optimized its graph."""
+"""The operations of a function after TensorFlow has optimized its graph."""
 
 import tensorflow as tf
 from tensorflow.python.eager import context
 
 
 def operations(function, *inputs):
-    """Return the kinds of operations of a function of tensors, a set of str."""
+    """Return the operation types of a function of tensors, a set of str."""
     context.context().enable_graph_collection()
     try:
         tf.function(function, autograph=False)(*inputs)

@@ -1,6 +1,6 @@
 """The original's recordings of small BERTs, and our models with their weights.
 
-`tests/fixtures/modeling/README.md` says what is in the files.
+`tests/fixtures/modeling/README.md` describes the files.
 """
 
 import functools
@@ -15,7 +15,7 @@ FOLDER = pathlib.Path(__file__).parent / "fixtures" / "modeling"
 HEAD = FOLDER / "original_head"
 SETTINGS = json.loads((HEAD / "settings.json").read_text())
 
-# The recording of the first version comes without a config of its own.
+# The recording of the original's first version has no config.
 ERF_CONFIG = BertConfig(
     vocab_size=15,
     hidden_size=4,
@@ -50,7 +50,7 @@ def features(arrays, step=0):
 
 
 def weights(arrays, prefix="init_"):
-    """Return variable name -> array, Adam's slots and the step left out."""
+    """Return variable name -> array, without Adam's slots and the step."""
     return {
         key.removeprefix(prefix).replace("|", "/"): value
         for key, value in arrays.items()
@@ -60,7 +60,7 @@ def weights(arrays, prefix="init_"):
 
 
 def assign(model, arrays):
-    """Give a model the recorded initial weights; the names have to agree."""
+    """Assign the recorded initial weights to a model; the names must agree."""
     recorded = weights(arrays)
     assert {v.path for v in model.trainable_variables} == set(recorded)
     for variable in model.trainable_variables:

@@ -1,4 +1,4 @@
-"""Packed batches taken apart, and packed features of given sequences."""
+"""Unpack packed batches, and pack given sequences."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from official_bert.data.record_parsing import RecordFormat
 def pack(records, length=32, predictions=5, **format_options):
     """Return records, dicts of numbers, as (packed features, their unpacked order).
 
-    The second are the numbers of the records, row after row.
+    The unpacked order is the numbers of the records, row by row.
     """
     features = {name: tf.constant(values) for name, values in stacked(records).items()}
     record_format = RecordFormat({}, {}, {}, **format_options)
@@ -27,7 +27,7 @@ def pack(records, length=32, predictions=5, **format_options):
 
 
 def unpack(batch):
-    """Return the sequences of a packed batch of arrays as records, row after row."""
+    """Return the sequences of a packed batch of arrays as records, row by row."""
     records = []
     for row in range(len(batch["input_ids"])):
         values = {name: value[row] for name, value in batch.items()}
@@ -41,7 +41,7 @@ def unpack(batch):
 
 
 def _sequence(row, slot):
-    """Return one sequence of a row as the record that it was."""
+    """Return one sequence of a row as the original record."""
     own = row["sequence_numbers"] == slot + 1
     (places,) = np.nonzero(own)
     used, length = len(places), len(own)
@@ -67,7 +67,7 @@ def _sequence(row, slot):
 
 
 def number_of(record):
-    """Return which of `record_files.short` a record is."""
+    """Return the index of a record in `record_files.short`."""
     return (record["input_ids"][1] - 10) * 100 + record["input_ids"][2] - 10
 
 

@@ -1,4 +1,4 @@
-"""Where things are. A module of its own: `conftest` is the name of several."""
+"""Paths of the project. A separate module, because several are named `conftest`."""
 
 import pathlib
 

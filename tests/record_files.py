@@ -45,7 +45,7 @@ def write(path, records):
 
 
 def numbered(first, count, length=4, predictions=2, **changes):
-    """Return records whose first id is their number, `first` and up."""
+    """Return records whose first id is their number, starting at `first`."""
     return [
         {
             "input_ids": [number] + [1] * (length - 1),
@@ -62,7 +62,7 @@ def numbered(first, count, length=4, predictions=2, **changes):
 
 
 def short(count, length=32, predictions=5, shortest=6, seed=0):
-    """Return records of any length, whose tokens 1 and 2 say their number."""
+    """Return records of any length, whose tokens 1 and 2 encode their number."""
     rng = np.random.default_rng(seed)
     records = []
     for number in range(count):
@@ -102,7 +102,7 @@ def write_mini(folder, manifest=False):
 
 
 def unmasked(record):
-    """Return a record as it was before its words were masked."""
+    """Return a record as it was before masking."""
     ids = list(record["input_ids"])
     for position, label, weight in zip(
         record["masked_lm_positions"],
@@ -126,7 +126,7 @@ def write_unmasked(folder, **changes):
 
 
 def unmasked_manifest(**changes):
-    """Return what `create_pretraining_data.py` says of such records."""
+    """Return the manifest of `create_pretraining_data.py` for such records."""
     return mini_manifest(
         masking="dynamic",
         masked_lm_prob=0.15,
@@ -137,7 +137,7 @@ def unmasked_manifest(**changes):
 
 
 def mini_manifest(**changes):
-    """Return what `create_pretraining_data.py` says of the mini records."""
+    """Return the manifest of `create_pretraining_data.py` for the mini records."""
     from official_bert.files import sha256_of
 
     return {
@@ -152,7 +152,7 @@ def mini_manifest(**changes):
 
 
 def stacked(records):
-    """Return records as one batch of arrays, as the pipeline would."""
+    """Return records as one batch of arrays, as the pipeline does."""
     return {
         name: np.array(
             [record[name] for record in records],

@@ -1,4 +1,4 @@
-"""The settings of short runs: any, and those that fine-tune a tiny model."""
+"""Settings of short runs: of any run, and of a tiny model's fine-tuning."""
 
 import dataclasses
 
@@ -27,7 +27,7 @@ RUN = {
     "allow_changed_settings": False,
 }
 
-# Those of `FineTuningSettings`.
+# Flags of `FineTuningSettings`.
 FINE_TUNING = {
     **RUN,
     "learning_rate": 3e-3,
@@ -43,7 +43,7 @@ FINE_TUNING = {
 
 
 def make(settings_class, **flags):
-    """Return settings with these flags, each in the group that it belongs to."""
+    """Return settings with these flags, each in its group."""
     values, rest = {}, dict(flags)
     _fill(settings_class, values, rest)
     assert not rest, f"no settings: {sorted(rest)}"
@@ -66,7 +66,7 @@ def fine_tuning_settings(**changes):
 
 
 def changed(settings, **changes):
-    """Return the same settings with other flags, whatever group they belong to."""
+    """Return the same settings with other flags, in any group."""
     return make(type(settings), **{**flat(settings), **changes})
 
 
@@ -81,5 +81,5 @@ def flat(settings):
 
 
 def start_of(config=tiny_model.MINI_CONFIG):
-    """Return what a fine-tuning of the tiny model starts from."""
+    """Return the initial state of a fine-tuning of the tiny model."""
     return Start(config, FullTokenizer(tiny_model.VOCAB, True), str(tiny_model.VOCAB))

@@ -17,7 +17,7 @@ SMALL = {
 
 
 def make_encoder(recompute=False, **changes):
-    """Return an encoder with weights of deviation 0.3, so that all matter."""
+    """Return an encoder whose weights have standard deviation 0.3, so all matter."""
     encoder = BertEncoder(BertConfig(**{**SMALL, **changes}), recompute)
     rng = np.random.default_rng(0)
     for variable in encoder.trainable_variables:
@@ -27,7 +27,7 @@ def make_encoder(recompute=False, **changes):
 
 
 def make_features(length=32, batch=4, seed=0):
-    """Return random tokens with real padding in all rows but the first."""
+    """Return random tokens with padding in all rows except the first."""
     rng = np.random.default_rng(seed)
     lengths = np.array([length, *rng.integers(5, length, batch - 1)])
     mask = np.arange(length) < lengths[:, np.newaxis]

@@ -1,4 +1,4 @@
-"""`bert_config.json` in and out, and the values it may hold."""
+"""Reading and writing `bert_config.json`, and its valid values."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ BASE = """{
 }
 """
 
-# What the released Chinese model has besides.
+# Additional keys of the released Chinese model.
 EXTRA = {
     "directionality": "bidi",
     "pooler_fc_size": 768,
@@ -52,7 +52,7 @@ def test_reading_and_writing_loses_nothing(tmp_path):
 
 
 def test_defaults_are_the_originals():
-    """`type_vocab_size` is 16 in its code, and 2 in every released file."""
+    """`type_vocab_size` is 16 in the original's code, and 2 in every released file."""
     config = BertConfig(vocab_size=100)
     assert config.to_dict() == {
         **json.loads(BASE),
@@ -105,7 +105,7 @@ def test_misspelt_key(misspelt, right):
 
 
 def test_a_key_like_one_that_is_there_is_not_misspelt():
-    """Some releases have keys of their own beside the original's."""
+    """Some releases have their own keys in addition to the original's."""
     values = json.loads(BASE) | {"hidden_sizes": [768]}
     assert BertConfig.from_dict(values).extra == {"hidden_sizes": [768]}
 
@@ -148,8 +148,8 @@ def test_a_zero_dropout_written_as_a_whole_number():
     "content, message",
     [
         ("{", "line 1"),
-        ("[]", "no JSON object"),
-        ('{"vocab_size": 0}', "vocab_size is 0"),
+        ("[]", "not a JSON object"),
+        ('{"vocab_size": 0}', "vocab_size=0 is invalid"),
         ('{"vocab_size": 7, "hidden_size": 10}', "multiple of"),
     ],
 )
@@ -178,5 +178,7 @@ def test_causal_attention_is_written_where_it_is_true():
     config = BertConfig(vocab_size=100, causal_attention=True)
     assert config.to_dict()["causal_attention"] is True
     assert BertConfig.from_dict(config.to_dict()) == config
-    with pytest.raises(UserError, match="causal_attention is 1: it must be true or"):
+    with pytest.raises(
+        UserError, match="causal_attention=1 is invalid: it must be true or"
+    ):
         BertConfig(vocab_size=100, causal_attention=1)

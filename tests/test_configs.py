@@ -65,7 +65,7 @@ def glue_flag_files():
 
 @pytest.mark.parametrize("name", GLUE_TASKS)
 def test_the_papers_fine_tuning(glue_flag_files, name):
-    """Sec. 4.1: batch 32, 3 epochs, the best of four rates on the dev set."""
+    """Sec. 4.1: batch size 32, 3 epochs, the best of four learning rates on dev."""
     flags = glue_flag_files[name]
     assert find_task(flags["task_name"]).name == name
     assert flags["do_train"] and flags["do_eval"] and flags["grid"]
@@ -79,7 +79,7 @@ def test_the_papers_fine_tuning(glue_flag_files, name):
 
 
 def test_the_grid_by_default(glue_flag_files):
-    """Whose flag file names none: the rates of Sec. 4.1, and nothing else."""
+    """Without a grid in its flag file, a task uses the learning rates of Sec. 4.1."""
     assert "grid_" not in (CONFIGS / "glue/xnli.flags").read_text()
     flags = glue_flag_files["xnli"]
     assert flags["grid_learning_rates"] == ["5e-5", "4e-5", "3e-5", "2e-5"]
@@ -104,7 +104,7 @@ def test_the_papers_squad(name, batch_size, epochs):
 
 
 def test_conll_by_fine_tuning():
-    """Settings out of the ranges of App. A.3."""
+    """The settings are in the ranges of App. A.3."""
     flags = flags_under("run_ner", ["conll"])["conll"]
     assert flags["do_train"] and flags["do_eval"] and flags["do_predict"]
     assert flags["train_batch_size"] in (16, 32)
@@ -176,7 +176,7 @@ def test_recipes_are_the_papers_runs(flag_files, recipes, name):
         assert flags["precision"] == "bfloat16"
         assert (flags["use_tpu"], flags["xla"]) == (is_tpu, not is_tpu)
         assert flags["output_dir"] == f"output/{name}_{length}"
-        # The folders that the page's commands make.
+        # The folders that the page's commands create.
         page = (ROOT / "docs/pretraining.md").read_text()
         wiki, books = flags["input_file"].split(",")
         heldout = flags["dev_file"]
@@ -192,18 +192,18 @@ def test_recipes_are_the_papers_runs(flag_files, recipes, name):
 
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.flags")), ids=lambda p: p.stem)
 def test_a_flag_file_explains_itself(path):
-    """It begins with a comment, and each is for one script's --flagfile."""
+    """It starts with a comment that names the one script for its --flagfile."""
     lines = path.read_text().splitlines()
     assert lines[0].startswith("# ")
     assert all(line == "" or line.startswith(("#", "--")) for line in lines)
     given = [line.split("=")[0] for line in lines if line.startswith("--")]
     assert len(given) == len(set(given))
-    # Each ablation is put together from several files.
+    # An ablation is made of several files.
     assert "--train_batch_size" in given or path.parent.name == "ablations"
 
 
 ROWS = sorted({row.flags for table in TABLES.values() for row in table.rows})
-# What a command has of a row's flags; the others are passed over.
+# Only the row flags that a command has; it ignores others.
 ROW_FLAGS = {
     "create_pretraining_data": (
         "next_sentence_prediction",
@@ -218,7 +218,7 @@ ROW_FLAGS = {
 
 @pytest.fixture(scope="module")
 def ablation_flags():
-    """Row -> what all commands together make of its flag file."""
+    """Return row -> the settings that all commands together get from its flag file."""
     found = {name: {} for name in ROWS}
     for script, names in ROW_FLAGS.items():
         files = ["ablations/bert", *(f"ablations/{name}" for name in ROWS)]
@@ -233,7 +233,7 @@ def ablation_flags():
 
 
 def test_the_rows_of_the_ablations(ablation_flags):
-    """Each differs from the paper's BERT in what its table is about."""
+    """Each row differs from the paper's BERT only in its table's subject."""
     folder = "configs/ablations"
     no_nsp = {"next_sentence_prediction": False}
     config = f"{folder}/bert_tiny_left_to_right.json"

@@ -1,4 +1,4 @@
-"""What the package asks of its surroundings, and what it leaves out of itself."""
+"""The environment variables and packages that the package uses and avoids."""
 
 import ast
 import os
@@ -34,7 +34,7 @@ def test_importing_the_package_is_cheap():
     assert not heavy & set(done.stdout.split())
 
 
-# Prints what a command that starts TensorFlow computes with.
+# Prints the settings with which a command starts TensorFlow.
 COMMAND = """
 import os, sys
 from official_bert.command_line.program import run
@@ -67,7 +67,7 @@ def test_commands_compute_with_onednn_unless_the_user_says_otherwise(
     ("before", "value"),
     [
         ("", "1"),
-        # TensorFlow has read the variable: setting it would say what is not so.
+        # TensorFlow has already read the variable: setting it would be misleading.
         ("sys.modules['tensorflow'] = None", "None"),
         ("platform.machine = lambda: 'AMD64'", "1"),
         ("platform.machine = lambda: 'aarch64'", "None"),
@@ -166,7 +166,7 @@ def tracked_files():
 
 
 def test_no_file_names_a_machine_or_a_package_registry():
-    # Put together here, so that this file does not match itself.
+    # Joined here, so that this file does not match itself.
     folders = "|".join(["root", "home", "Users", "work", "opt", "tmp"])
     patterns = [
         rf"(?<![\w.}}/*])/({folders})/\w",

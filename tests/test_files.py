@@ -1,4 +1,4 @@
-"""Finding inputs and writing outputs without halves."""
+"""Finding inputs and writing outputs atomically."""
 
 import contextlib
 import errno
@@ -63,7 +63,7 @@ def test_patterns_keep_their_order_and_globs_are_sorted(tmp_path):
         (tmp_path / name).write_text("")
     found = given_paths.find_input_files(f"{tmp_path}/c.txt,{tmp_path}/[ab].txt")
     assert [os.path.basename(path) for path in found] == ["c.txt", "a.txt", "b.txt"]
-    # A file of exactly that name wins over the glob that the name also is.
+    # A file with exactly this name takes precedence over the glob.
     bracketed = f"{tmp_path}/d[1].txt"
     assert given_paths.find_input_files([bracketed]) == [bracketed]
 
@@ -109,7 +109,7 @@ def test_require_parent(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UserError) as error:
         given_paths.require_parent(tmp_path / "pipe", "--output_file")
-    one_sentence(error, tmp_path / "pipe", "is no file")
+    one_sentence(error, tmp_path / "pipe", "not a regular file")
     monkeypatch.chdir(tmp_path)
     given_paths.require_parent("new", "--output_file")
     monkeypatch.setattr(files.os, "access", lambda path, mode: mode != os.W_OK)
@@ -130,7 +130,7 @@ def test_missing_folders_are_created_and_stay_only_without_an_error(tmp_path):
         assert (tmp_path / "a/b").is_dir() and (tmp_path / "a/c").is_dir()
         (tmp_path / "a/c/finished").touch()
         raise ZeroDivisionError
-    # What is finished stays.
+    # Finished files are kept.
     assert sorted(tmp_path.rglob("*")) == [
         tmp_path / name for name in ("a", "a/c", "a/c/finished")
     ]
@@ -157,7 +157,7 @@ def test_an_output_that_is_an_input(tmp_path):
     given_paths.require_no_input(outputs, [], "--output_file")
     with pytest.raises(UserError) as error:
         given_paths.require_no_input(outputs, [str(tmp_path / "text")], "--output_file")
-    one_sentence(error, "--output_file", tmp_path / "link", "is an input")
+    one_sentence(error, "--output_file", tmp_path / "link", "is also an input")
 
 
 def test_make_directory(tmp_path):
@@ -236,7 +236,7 @@ def test_byte_order_mark_is_no_text(tmp_path):
     ("data", "words"),
     [
         (b'{"a": 1,\n "b" 2}', ["line 2"]),
-        (b"[1]", ["no JSON object"]),
+        (b"[1]", ["not a JSON object"]),
         (b'"\xff"', ["not UTF-8"]),
         (b"", ["line 1"]),
         (None, ["No such file"]),
@@ -258,7 +258,7 @@ def test_sha256_of(tmp_path):
     assert digest == hashlib.sha256(data).hexdigest()
 
 
-# A process that holds a directory until it is told to go.
+# A process that locks a directory until it is told to end.
 HOLDER = """
 import sys
 from official_bert.files import locked_directory
@@ -270,7 +270,7 @@ with locked_directory(sys.argv[1]):
 
 @contextlib.contextmanager
 def held(directory):
-    """Let another process hold a directory; yield it."""
+    """Lock a directory in another process; yield it."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(directory)],
         cwd=ROOT,
@@ -340,7 +340,7 @@ def test_an_error_within_is_none_of_the_lock(tmp_path):
 
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
 def test_a_disk_that_does_not_sync_directories(tmp_path, monkeypatch, number):
-    """The file is there all the same; other errors are told."""
+    """The file exists anyway; other errors are raised."""
 
     def fsync(descriptor):
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
@@ -400,7 +400,7 @@ def test_only_leftovers_of_writers_are_removed(tmp_path):
 
 
 def test_what_a_killed_writer_leaves_is_a_leftover(tmp_path):
-    """The names of `atomic_path` and those that are removed go together."""
+    """`remove_leftovers` matches the temporary names of `atomic_path`."""
     with files.atomic_path(tmp_path / "out.txt") as temporary:
         open(temporary, "w").close()
         files.remove_leftovers(tmp_path)
@@ -411,7 +411,7 @@ def test_what_a_killed_writer_leaves_is_a_leftover(tmp_path):
 
 @pytest.fixture
 def synced(monkeypatch):
-    """What is given to `os.fsync`, as (device, inode) pairs."""
+    """Return the arguments of `os.fsync`, as (device, inode) pairs."""
     found, plain = [], os.fsync
 
     def note(descriptor):
@@ -431,7 +431,7 @@ def test_a_written_file_and_then_its_name_are_synced(tmp_path, synced, monkeypat
     files.write_text(tmp_path / "out.txt", "new")
     places = [tmp_path / "out.txt", tmp_path]
     assert synced == [identity(os.stat(place)) for place in places]
-    # A file without a folder in its name is in this one.
+    # A file name without a folder is in the working directory.
     monkeypatch.chdir(tmp_path)
     files.sync_directory("")
     assert synced[2:] == [identity(os.stat(tmp_path))]
@@ -468,7 +468,7 @@ def test_what_is_written_can_be_read_by_whoever_reads_other_files(tmp_path):
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with (
-        pytest.raises(UserError, match="pipe is there and is no file"),
+        pytest.raises(UserError, match="pipe exists but is not a regular file"),
         files.atomic_path(tmp_path / "pipe"),
     ):
         raise AssertionError("nothing is to be written")
@@ -483,13 +483,13 @@ def test_a_number_in_a_name_stands_for_so_many_files():
         "d/b",
         "c-00000-of-00001",
     ]
-    # These are names like any other.
+    # These are ordinary names.
     names = ["me@home.tfrecord", "x@3/b.tfrecord", "a@0.tfrecord", "a@3b"]
     assert given_paths.split_shards(",".join(names)) == names
 
 
 def fill(path):
-    """Write a directory as a command does; return where it was until then."""
+    """Write a directory as a command does; return its temporary path."""
     with files.atomic_directory(path, "--to") as folder:
         (pathlib.Path(folder) / "deep").mkdir()
         (pathlib.Path(folder) / "deep" / "a").write_text("a")
@@ -509,7 +509,7 @@ def test_a_directory_appears_whole(tmp_path):
 
 @pytest.mark.parametrize("given", ["empty", ".", "link", "link/", "dangling"])
 def test_a_directory_may_be_there_if_it_is_empty(tmp_path, monkeypatch, given):
-    """It stays the one that it was: a mount point or somebody's working directory."""
+    """The directory itself is kept: it may be a mount point."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to("empty")
     (tmp_path / "dangling").symlink_to("other")
@@ -549,7 +549,7 @@ def test_a_directory_that_is_not_empty_is_refused(tmp_path):
 
 
 def test_names_that_are_not_utf_8_are_written_escaped(tmp_path):
-    """As old archives have them; Python reads them with halves of pairs."""
+    """Old archives have such names; Python reads them with halves of pairs."""
     name = os.fsdecode(b"caf\xe9.txt")
     files.write_json(tmp_path / "a.json", {"inputs": {name: 1}})
     assert files.read_json(tmp_path / "a.json", "a list") == {"inputs": {name: 1}}

@@ -1,11 +1,11 @@
-"""The package's folders build on each other in one direction, without cycles."""
+"""The package's folders depend on each other in one direction, without cycles."""
 
 import ast
 
 from places import ROOT
 
 PACKAGE = ROOT / "official_bert"
-# A folder imports only from those above it, and from the modules in no folder.
+# A folder imports only from folders above it, and from modules in no folder.
 ORDER = (
     "metrics",
     "tokenization",
@@ -25,7 +25,7 @@ ORDER = (
     "command_line",
     "commands",
 )
-# What a folder holds at most, without `__init__.py`; a command is a module.
+# Maximum modules of a folder, without `__init__.py`; a command is a module.
 MOST_MODULES = 16
 
 
@@ -72,8 +72,8 @@ def test_imports_go_up():
     against = [
         f"{name} imports {other}"
         for name, others in graph().items()
-        # The package itself names its public classes for type checkers, and
-        # `python -m official_bert` starts the commands.
+        # The package itself imports its public classes for type checkers, and `python
+        # -m official_bert` starts the commands.
         if name not in ("official_bert.__init__", "official_bert.__main__")
         for other in others
         if layer_of(other) is not None

@@ -1,4 +1,4 @@
-"""Small JSON records: what is read, and what is refused."""
+"""Small JSON records: valid and invalid ones."""
 
 import dataclasses
 import json
@@ -102,7 +102,7 @@ def test_a_record_in_a_file(tmp_path):
         ),
         ('{"first": 1, "others": 2}', "is not a pair: others is 2; redo it."),
         ('{"first": 1', "is not a pair: line 1: "),
-        ("[]", "is not a pair: it holds no JSON object."),
+        ("[]", "is not a pair: it is not a JSON object."),
     ],
 )
 def test_a_damaged_record_in_a_file(tmp_path, text, words):

@@ -1,4 +1,4 @@
-"""How much memory there is, in containers too."""
+"""The memory of the machine, also in containers."""
 
 import os
 

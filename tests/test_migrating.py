@@ -36,7 +36,7 @@ def commands(text):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The files that the page takes for granted, with tiny models in them."""
+    """Return a folder with the files that the page requires, with tiny models."""
     folder = tmp_path_factory.mktemp("migrating")
     shutil.copy(MINI / "text.txt", folder / "sample_text.txt")
     (folder / "input.txt").write_text("the water ||| of the lamps\nthe gulls\n")
@@ -89,7 +89,7 @@ def write_run_of_the_original(directory, tensors):
 
 
 def write_tf_bert(directory, tensors):
-    """Write what `TFBertForPreTraining.save_pretrained` wrote."""
+    """Write a directory like `TFBertForPreTraining.save_pretrained`."""
     import huggingface_files
 
     directory.mkdir()
@@ -146,7 +146,7 @@ def check_what_was_made(folder):
         assert (folder / name / "model.safetensors").exists()
 
 
-# What a table has in its last column: a name in a module of this package.
+# The last column of a table: a name in a module of this package.
 NAMES = re.compile(r"`((?:official_bert|[a-z_]+(?:\.[a-z_]+)+)\.\w+)\b")
 
 
@@ -169,7 +169,7 @@ def table_of_flags():
     ]
 
 
-# How many flags the scripts of the original have; of run_squad.py not all are told.
+# Numbers of flags in the original's scripts; run_squad.py is not complete.
 NUMBER_OF_FLAGS = {
     "create_pretraining_data.py": 11,
     "run_pretraining.py": 22,

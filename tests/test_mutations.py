@@ -1,4 +1,4 @@
-"""The breaks of `mutations.py` can be made: `make mutations` makes them."""
+"""The changes of `mutations.py` can be made: `make mutations` makes them."""
 
 import mutations
 import pytest

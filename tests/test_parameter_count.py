@@ -1,4 +1,4 @@
-"""The arithmetic of parameters equals the released models, and ours."""
+"""The computed numbers of parameters equal those of released models and ours."""
 
 import math
 import subprocess
@@ -85,7 +85,7 @@ def test_each_part_is_that_of_the_real_variables(config):
 
 
 def test_readers_arithmetic():
-    """V·H + P·H + T·H + 12·L·H² comes within 1 % of the exact count."""
+    """V·H + P·H + T·H + 12·L·H² is within 1 % of the exact count."""
     config = BertConfig.named("base")
     parts = parameter_count.parameter_parts(config)
     blocks = sum(p.rough for p in parts if p.name in ("attention", "feed-forward"))

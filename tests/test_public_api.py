@@ -1,4 +1,4 @@
-"""What `import official_bert` offers, and that Keras users can train with it."""
+"""The public names of `official_bert`, and training with Keras."""
 
 import ast
 import contextlib
@@ -65,7 +65,7 @@ def test_the_package_says_that_it_is_typed():
 
 
 def run_printed(text, folder, monkeypatch):
-    """Run a program of the README in a folder; return (its names, what it printed)."""
+    """Run a program of the README in a folder; return (its names, its output)."""
     monkeypatch.chdir(folder)
     printed, names = io.StringIO(), {}
     with contextlib.redirect_stdout(printed):
@@ -74,7 +74,7 @@ def run_printed(text, folder, monkeypatch):
 
 
 def test_five_lines_of_python(tmp_path, monkeypatch):
-    """The README's first program; a folder has the name of the released model."""
+    """The README's first program runs; a folder has the released model's name."""
     readme = (ROOT / "README.md").read_text("utf-8")
     block = blocks_of(ROOT / "README.md")[0]
     assert block.language == "python" and block.text in readme
@@ -90,11 +90,11 @@ def test_five_lines_of_python(tmp_path, monkeypatch):
 
 
 def test_a_dozen_lines_of_keras(tmp_path, monkeypatch):
-    """Build, compile, fit, save and reload a classifier, as the README prints it."""
+    """Build, compile, fit, save and reload a classifier, as in the README."""
     lines = [line for line in keras_lines().splitlines() if line.strip()]
     assert len(lines) <= 15
     (tmp_path / "output").mkdir()
-    # Weights as a training begins with them; random ones of any size learn badly.
+    # Initial weights of a training; arbitrary random weights learn badly.
     keras.utils.set_random_seed(1)
     (tmp_path / "output/first").mkdir()
     model_directory.save(
@@ -109,12 +109,12 @@ def test_a_dozen_lines_of_keras(tmp_path, monkeypatch):
     found = again.predict(names["inputs"], verbose=0)
     np.testing.assert_array_equal(found, wanted)
     assert printed.splitlines()[-1] == str(wanted.argmax(-1))
-    # It has learned the two texts.
+    # The model has learned the two texts.
     assert wanted.argmax(-1).tolist() == names["labels"].tolist()
 
 
 def test_dropout_of_the_head_is_active_in_fit():
-    """With all of the encoder's dropout off, only that of the head is left."""
+    """With all of the encoder's dropout off, only the head's dropout is left."""
     off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     config = {**MINI_CONFIG.to_dict(), **off}
     model = official_bert.ClassificationModel(config, num_outputs=3)

@@ -1,4 +1,4 @@
-"""Every command explains itself at once."""
+"""Every command shows its help quickly."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from places import ROOT
 
 COMMANDS = sorted(path.name for path in (ROOT / "run_scripts").glob("*.py"))
 SECONDS = 1.5
-# Each with its flags of training and of held-out data.
+# Each with its flags of training and held-out data.
 FINE_TUNING_COMMANDS = {
     "run_classifier.py": ("train_file", "dev_file"),
     "run_embedding.py": ("train_file", "dev_file"),
@@ -17,12 +17,12 @@ FINE_TUNING_COMMANDS = {
     "run_squad.py": ("train_file", "predict_file"),
     "run_swag.py": ("train_file", "dev_file"),
 }
-# Each takes about a second to import, or is an extra that may be absent.
+# Each takes about a second to import, or is an extra that may be missing.
 HEAVY = {"tensorflow", "keras", "keras_hub", "matplotlib", "tensorboard"}
 
 
 def ask_for_help(name, *python_options):
-    """Return the finished process and the seconds it took."""
+    """Return the finished process and its duration in seconds."""
     started = time.monotonic()
     done = subprocess.run(
         [sys.executable, *python_options, f"run_scripts/{name}", "--help"],
@@ -41,7 +41,7 @@ def test_there_are_commands():
 def test_help_is_quick_and_shows_how_to_call(name):
     done, seconds = ask_for_help(name)
     assert (done.returncode, done.stderr) == (0, "")
-    if seconds > SECONDS:  # Another process may have had the processor.
+    if seconds > SECONDS:  # Another process may have used the processor.
         seconds = min(ask_for_help(name)[1], ask_for_help(name)[1])
     assert seconds < SECONDS
     first, *rest = done.stdout.splitlines()
@@ -63,10 +63,10 @@ def test_help_imports_nothing_heavy(name):
     ("mistake", "answer"),
     [
         (["--do_train"], "Give --model"),
-        # Which model is asked, of the two that are there, has been said before.
+        # A message before the error names the model that is used.
         (
             ["--do_eval", "--init_checkpoint=y", "--num_train_epochs=1e9"],
-            "--num_train_epochs is 1000000000.0",
+            "--num_train_epochs=1000000000.0 is out of range",
         ),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_mistake_is_told_before_tensorflow_is_imported(
     assert not names & HEAVY
 
 
-# The package is found as in a checkout that nobody has installed.
+# Find the package as in a checkout that is not installed.
 NOT_INSTALLED = """
 import sys
 name, folder, root = sys.argv[1:]

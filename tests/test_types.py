@@ -1,4 +1,4 @@
-"""Public functions, methods and fields say their types; `make lint` checks them."""
+"""Public functions, methods and fields are annotated; `make lint` checks them."""
 
 import ast
 
@@ -12,7 +12,7 @@ def is_public(name):
 
 
 def untyped(body, prefix=""):
-    """Yield the names of public functions without all annotations."""
+    """Yield the names of public functions without complete annotations."""
     for node in body:
         if isinstance(node, ast.ClassDef) and is_public(node.name):
             yield from untyped(node.body, f"{prefix}{node.name}.")
@@ -25,7 +25,7 @@ def untyped(body, prefix=""):
                 for argument in named + others
                 if argument.arg not in ("self", "cls")
             ]
-            # A constructor returns nothing, and mypy knows it if it has arguments.
+            # A constructor returns nothing; mypy knows this if it has arguments.
             is_init = node.name == "__init__" and typed
             if not (all(typed) and (node.returns or is_init)):
                 yield f"{prefix}{node.name}"
@@ -46,7 +46,7 @@ def test_what_is_missing_would_be_found():
 
 
 def test_there_are_no_blanket_ignores():
-    """Each names its code, so that no other error hides behind it."""
+    """Each ignore names its error code, so that it hides no other error."""
     found = [
         f"{path.name}: {line.strip()}"
         for path in PACKAGE.rglob("*.py")

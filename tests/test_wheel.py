@@ -1,4 +1,4 @@
-"""The wheel works without a checkout, and the sdist has all that git tracks."""
+"""The wheel works without a checkout, and the sdist has all files that git tracks."""
 
 import os
 import pathlib
@@ -15,12 +15,12 @@ from official_bert.command_line.command_table import COMMANDS
 pytest.importorskip("build.env", reason="build is not installed: pip install build")
 pytest.importorskip("hatchling", reason="hatchling is not installed")
 
-# Those of configs/bert_tiny.json.
+# The size in configs/bert_tiny.json.
 VOCAB_SIZE = 30522
 
 
 def run(command, cwd, **environment):
-    """Return the finished process, which knows nothing of the checkout."""
+    """Return the finished process, which cannot see the checkout."""
     kept = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
     return subprocess.run(
         list(map(str, command)),
@@ -39,7 +39,7 @@ def build(folder, *options):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """A folder with an sdist, and the wheel that is built from that."""
+    """Return a folder with an sdist, and the wheel that is built from it."""
     folder = tmp_path_factory.mktemp("built")
     build(folder)
     return folder
@@ -47,14 +47,14 @@ def built(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def names(built):
-    """The names of the files in the wheel."""
+    """Return the names of the files in the wheel."""
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         return archive.namelist()
 
 
 def files_of(*folders):
-    """Return the files that a checkout has in folders, without caches."""
+    """Return the files of a checkout in folders, without caches."""
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     return {
         path.relative_to(ROOT).as_posix()
@@ -103,7 +103,7 @@ def test_a_wheel_of_the_checkout_is_that_of_the_sdist(names, tmp_path):
 
 @pytest.fixture(scope="module")
 def program(built, tmp_path_factory):
-    """The program in a new environment, with the packages of this one."""
+    """Return the program in a new environment, with this environment's packages."""
     folder = tmp_path_factory.mktemp("environment")
     made = run([sys.executable, "-m", "venv", "--without-pip", folder], folder)
     assert made.returncode == 0, made.stderr
@@ -114,7 +114,7 @@ def program(built, tmp_path_factory):
     assert done.returncode == 0, done.stderr
     code = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = pathlib.Path(run([python, "-c", code], folder).stdout.strip())
-    # Of this environment no .pth file is read, so the checkout stays unknown.
+    # No .pth file of this environment is read, so the checkout is not visible.
     paths = [
         path for path in sys.path if path.endswith(("site-packages", "dist-packages"))
     ]
@@ -148,7 +148,7 @@ def test_it_finds_its_configs(program, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        # The flag file is found, the records that it names are not.
+        # The flag file exists, but its records do not.
         (["--flagfile=tiny"], "--input_file: no file matches 'data/pretraining_128/"),
         (["--flagfile=tinny"], "Did you mean --flagfile=tiny?"),
     ],
@@ -164,7 +164,7 @@ def test_messages_name_the_program(program, tmp_path, flags, message):
 # It starts TensorFlow three times.
 @pytest.mark.slow
 def test_it_pretrains_by_a_flag_file(program, tmp_path):
-    """Records, a few training steps and the doctor, in an empty folder."""
+    """Records, a few training steps and the doctor run in an empty folder."""
     tokens = (MINI / "vocab.txt").read_text().splitlines()
     tokens += [f"[extra{number}]" for number in range(VOCAB_SIZE - len(tokens))]
     (tmp_path / "vocab.txt").write_text("".join(f"{token}\n" for token in tokens))

@@ -1,4 +1,4 @@
-"""Small models of every kind with random weights, and texts to ask them."""
+"""Small models of every kind with random weights, and texts for them."""
 
 import dataclasses
 import functools
@@ -43,7 +43,7 @@ WINDOWS = ClassifierTask(
 NUMBER = ClassifierTask("regression", (), ("pearson",), 24)
 MAY_NOT = Decoding(20, 5, True, 0.3)
 
-# Name of a kind -> (task, whether it takes pairs, whether it lower-cases).
+# Name of a kind -> (task, whether it takes pairs, whether it lowercases).
 KINDS = {
     "label": (SINGLE, False, True),
     "label of pairs": (SINGLE, True, False),
@@ -70,18 +70,18 @@ KINDS = {
     "encoder": (None, None, True),
 }
 
-# Each of these differs from another in what a faster test of its task tries, too.
+# A faster test covers the difference between these and other kinds.
 LIKE_OTHERS = ("labels of pairs", "squad of the best", "tags of features")
 
 
 def cases(kinds):
-    """Return kinds as cases of a test; those that are like others are slow."""
+    """Return kinds as cases of a test; similar kinds are slow cases."""
     return [slow(kind) if kind in LIKE_OTHERS else kind for kind in kinds]
 
 
 @functools.cache
 def open_kind(kind):
-    """Return (directory, `Export`) of a kind; made once in a process."""
+    """Return (directory, `Export`) of a kind, created once per process."""
     directory = write_kind(pathlib.Path(_folder().name), kind)
     return directory, open_directory(directory, kind)
 
@@ -112,7 +112,7 @@ def write_kind(folder, kind):
 
 
 def write_without_pooler(directory, heads=True):
-    """Write a model as a masked-LM one of Hugging Face is; return its path."""
+    """Write a model like a masked-LM model of Hugging Face; return its path."""
     directory.mkdir()
     names = ("bert/embeddings", "bert/encoder", *["cls/predictions"][: int(heads)])
     values = tiny_model.tensors(CONFIG)
@@ -127,7 +127,7 @@ def write_without_pooler(directory, heads=True):
 
 
 def write_vocab(path):
-    """Write the mini vocabulary and marks that lower-casing turns round."""
+    """Write the mini vocabulary, with marks that lowercasing reorders."""
     pieces = [*tiny_model.VOCAB.read_text().splitlines(), "##\u302e", "##\u1b44"]
     path.write_text("".join(f"{piece}\n" for piece in pieces))
     return path
@@ -148,7 +148,7 @@ def _make_model(kind, task):
 
 
 def _spread(model, scale):
-    """Make the answers differ from text to text: larger weights of the head."""
+    """Scale the head's weights, so that predictions differ between texts."""
     draw = np.random.default_rng(5)
     for weight in model.weights:
         if weight.path.endswith("output_weights"):
@@ -165,10 +165,10 @@ def traced(kind, signature):
 
 
 def ask(kind, signature, inputs):
-    """Return what a signature answers, a dict of arrays.
+    """Return the outputs of a signature, a dict of arrays.
 
     Args:
-      kind: of `KINDS`.
+      kind: name in `KINDS`.
       signature: its name.
       inputs: dict of name -> list or array.
     """
@@ -179,7 +179,7 @@ def ask(kind, signature, inputs):
 
 
 def assert_same(found, wanted, tolerance=5e-5):
-    """Numbers may differ a little, relative to those above 1; nothing else may."""
+    """Numbers may differ slightly, relative to those above 1; nothing else may."""
     for name, value in wanted.items():
         assert found[name].shape == value.shape, name
         if value.dtype.kind == "f":
@@ -218,7 +218,7 @@ _CHARACTERS = [chr(code) for code in range(1, 0x3000)]
 
 
 def random_texts(number, seed, longest=40):
-    """Return texts: the special ones, and those of known words and odd characters."""
+    """Return texts: special ones, and texts of known words and odd characters."""
     draw = random.Random(seed)
 
     def word():

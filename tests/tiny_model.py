@@ -1,4 +1,4 @@
-"""A small model directory in Google's format, with every head there is."""
+"""A small model directory in Google's format, with every head."""
 
 import dataclasses
 

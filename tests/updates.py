@@ -1,4 +1,4 @@
-"""A small model in training, for the tests that look at single updates."""
+"""A small model in training, for tests of single training steps."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ from official_bert.training.pretraining import PRETRAINING
 from official_bert.training.saving import State
 from official_bert.training.step import StepSettings, make_train_step
 
-# Wide enough weights for every gradient to matter.
+# Weights are spread enough for every gradient to matter.
 CONFIG = dataclasses.replace(MINI_CONFIG, initializer_range=0.1)
 WITHOUT_DROPOUT = dataclasses.replace(
     CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
@@ -46,7 +46,7 @@ def make_state(config=CONFIG, precision="float32", optimizer=None):
 
 
 def make_step(state, strategy=None, **options):
-    """Return the compiled training step, its `StepSettings` from `options`."""
+    """Return the compiled training step, with its `StepSettings` from `options`."""
     return make_train_step(
         strategy or tf.distribute.get_strategy(),
         state.model,
@@ -63,14 +63,14 @@ def numbers(state):
 
 
 def loss_and_gradients(model, features, denominators=None, **arguments):
-    """Return the loss and its dense gradients, by a plain tape.
+    """Return the loss and its dense gradients, computed with a plain tape.
 
     Args:
       model: `PretrainingModel`.
-      features: of the rows to take.
-      denominators: name -> number that divides each loss's sum; by default
-        that of these rows.
-      **arguments: of the model's call.
+      features: features of the rows.
+      denominators: name -> number that divides each loss's sum; by default that of
+        these rows.
+      **arguments: arguments of the model's call.
     """
     if denominators is None:
         denominators = own_denominators(features)
@@ -82,7 +82,7 @@ def loss_and_gradients(model, features, denominators=None, **arguments):
 
 
 def own_denominators(features):
-    """Return what divides the sum of each loss, for these rows alone."""
+    """Return the denominator of each loss for these rows alone."""
     weights = PRETRAINING.weights(features)
     return {name: weights[name] + PRETRAINING.losses[name] for name in weights}
 

@@ -1,9 +1,8 @@
-"""Python processes that need not import TensorFlow, which takes them seconds.
+"""Python processes that need not import TensorFlow, which takes seconds.
 
-Each is forked from one process that imported TensorFlow and Keras and has done
-nothing else since: no devices, no threads, nothing of this project. So scripts
-find what they find in a process of their own. What the start of an interpreter
-itself is like is tested with `subprocess`.
+Each is forked from one process that has only imported TensorFlow and Keras: no devices,
+no threads, nothing of this project. Scripts therefore see the state of a new process.
+Tests of the interpreter's start use `subprocess`.
 """
 
 import atexit
@@ -20,7 +19,7 @@ import threading
 
 from places import TESTS
 
-# Where forking is less safe than on Linux, a process starts from nothing.
+# On systems where forking is less safe than on Linux, a process starts fresh.
 CONTEXT = multiprocessing.get_context(
     "forkserver" if sys.platform == "linux" else "spawn"
 )
@@ -28,7 +27,7 @@ CONTEXT.set_forkserver_preload(["tensorflow", "keras", "tokenizers", "h5py"])
 
 
 class Started:
-    """A process of `start`, with what is needed of `subprocess.Popen`."""
+    """A process of `start`, with the needed parts of `subprocess.Popen`."""
 
     def __init__(self, process, stdout):
         self.pid = process.pid
@@ -56,7 +55,7 @@ class Started:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout=None):
-        """Return (the rest of what it prints, None); it is killed if that lasts."""
+        """Return (the rest of its output, None); kill it after the timeout."""
         timer = threading.Timer(timeout or 900, self.kill)
         timer.start()
         try:
@@ -69,14 +68,13 @@ class Started:
 
 
 def start(arguments, cwd=None, env=None, log=None):
-    """Start a script as `python ARGUMENTS` would, in a process group of its own.
+    """Start a script like `python ARGUMENTS`, in its own process group.
 
     Args:
-      arguments: a script's path or "-c" and a program, then what follows them.
+      arguments: a script's path, or "-c" and a program, then its arguments.
       cwd: its working directory.
       env: its environment; by default ours.
-      log: the file that gets what it prints; by default `stdout` of what is
-        returned has that.
+      log: file for its output; by default the result's `stdout`.
     """
     reader, writer = CONTEXT.Pipe(duplex=False)
     settings = {
@@ -89,11 +87,11 @@ def start(arguments, cwd=None, env=None, log=None):
 
 
 def run(arguments, cwd=None, env=None, stdin="", timeout=600):
-    """Run a script likewise to its end, with a text as its standard input.
+    """Run a script like `start` until it ends, with a text as its standard input.
 
     Returns:
-      `subprocess.CompletedProcess` with texts; a `TimeoutExpired` is raised if
-      it takes too long.
+      `subprocess.CompletedProcess` with texts; a `TimeoutExpired` is raised if it takes
+      too long.
     """
     with tempfile.TemporaryDirectory() as folder:
         files = [pathlib.Path(folder, name) for name in ("in", "out", "err")]
@@ -122,14 +120,14 @@ def _forked(settings, reader, writer):
     writer.close()
     stdout = os.fdopen(os.dup(reader.fileno()), encoding="utf-8", errors="replace")
     reader.close()
-    # It has its own group before anybody sends a signal to that.
+    # It must have its own group before a signal is sent to that group.
     assert stdout.read(1) == "\n"
     return process, stdout
 
 
 def _begin(settings, writer):
     """Become the script, in the new process."""
-    # The garbage collector need not look at what was imported before.
+    # The garbage collector can skip the imported objects.
     gc.freeze()
     os.setsid()
     os.environ.clear()
@@ -163,13 +161,13 @@ def _redirect(files, stdout):
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
-    # The stream there was knows by now whether its file can seek.
+    # The original stream has already checked whether its file can seek.
     buffering = 1 if os.environ.get("PYTHONUNBUFFERED") else -1
     sys.stdout = os.fdopen(1, "w", buffering, closefd=False)
 
 
 def _path():
-    """Return `sys.path` without what the tests have added to it."""
+    """Return `sys.path` without the paths that the tests have added."""
     plain = [p for p in sys.path if p and not p.startswith(str(TESTS))]
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return [*filter(None, given), *plain]

@@ -1,1 +1,1 @@
-"""The tables of the paper's ablations, made with the ordinary commands."""
+"""Run the paper's ablation tables with the ordinary commands."""

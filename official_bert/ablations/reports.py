@@ -1,4 +1,4 @@
-"""Ablations as people read them: a table in Markdown, and Figure 5 as a picture."""
+"""Format ablation results: a table in Markdown, and Figure 5 as an image."""
 
 import importlib.util
 import math
@@ -11,9 +11,9 @@ from official_bert.files import atomic_path
 
 
 def spread(scores: Sequence[float]) -> str:
-    """Return "mean ± deviation" of scores from 0 to 1, in per cent.
+    """Return "mean ± standard deviation" of scores from 0 to 1, in percent.
 
-    The deviation is that of a sample; of one score it is left out.
+    It is the sample standard deviation, left out for a single score.
     """
     mean = f"{100 * statistics.fmean(scores):.1f}"
     if len(scores) < 2:
@@ -22,11 +22,11 @@ def spread(scores: Sequence[float]) -> str:
 
 
 def lines_of(table: Table, results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a table as lines of Markdown, the paper's numbers beside ours.
+    """Return a table as lines of Markdown, with the paper's numbers next to ours.
 
     Args:
       table: `tables.Table`.
-      results: what `steps.run_table` returned.
+      results: result of `steps.run_table`.
     """
     tasks = list(results[0]["scores"])
     head = [table.title.split(":")[0], "held-out perplexity"]
@@ -41,14 +41,14 @@ def lines_of(table: Table, results: Sequence[Mapping[str, Any]]) -> list[str]:
         row, scores = result["row"], result["scores"]
         mark = "*" if row.model == LEFT_TO_RIGHT.flags else ""
         perplexity = f"{math.exp(result['loss']):.2f}{mark}"
-        # A figure has none of the paper's numbers, and a size of our own no row there.
+        # Figures have no numbers in the paper, and our own sizes have no row there.
         paper = (row.paper or [""] * count)[:count]
-        # With `over_steps` each checkpoint has a line.
+        # With `over_steps`, each checkpoint has a line.
         steps = list(scores[tasks[0]]) if tasks else [None]
         for step in steps:
             cells = [row.label, perplexity]
             if table.over_steps:
-                # The loss is that of the last step alone.
+                # The loss is only that of the last step.
                 cells = [row.label, perplexity if step == steps[-1] else "", step]
             cells += [spread(scores[task][step]) for task in tasks]
             lines.append(_line([*cells, *paper]))
@@ -57,8 +57,8 @@ def lines_of(table: Table, results: Sequence[Mapping[str, Any]]) -> list[str]:
     if any(result["row"].model == LEFT_TO_RIGHT.flags for result in results):
         lines += [
             "",
-            "*: of every token from those before it, which does not compare with that "
-            "of masked words.",
+            "*: perplexity of every token given the tokens before it. It is not "
+            "comparable with the perplexity of masked tokens.",
         ]
     return lines
 
@@ -68,15 +68,15 @@ def _line(cells):
 
 
 def draw(table: Table, results: Sequence[Mapping[str, Any]], path: str) -> str | None:
-    """Draw scores over the steps of pre-training, with deviations, as a PNG.
+    """Draw scores over pre-training steps, with standard deviations, as a PNG.
 
     Args:
       table: `tables.Table` with `over_steps`.
-      results: what `steps.run_table` returned.
-      path: of the picture.
+      results: result of `steps.run_table`.
+      path: path of the image.
 
     Returns:
-      the path; None where matplotlib is not installed.
+      The path, or None if matplotlib is not installed.
     """
     if importlib.util.find_spec("matplotlib") is None:
         return None
@@ -96,7 +96,7 @@ def draw(table: Table, results: Sequence[Mapping[str, Any]], path: str) -> str |
             label = result["row"].label
             own.errorbar(steps, means, margins, marker="o", capsize=3, label=label)
         own.set(xlabel="pre-training steps", ylabel=TASKS[task].title)
-    # One for all, and outside: inside, bars could hide it.
+    # One legend for all, outside the axes: inside, error bars could hide it.
     figure.legend(
         *own.get_legend_handles_labels(), loc="outside lower center", ncols=len(results)
     )

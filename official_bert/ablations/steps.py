@@ -1,6 +1,6 @@
-"""The steps of an ablation, each an ordinary command; run those that are missing.
+"""Define the steps of an ablation as ordinary commands; run the missing ones.
 
-What each came to is kept in `results.jsonl`.
+`results.jsonl` records the result of each step.
 """
 
 import dataclasses
@@ -20,24 +20,25 @@ from official_bert.training.logs import eval_results
 FOLDER = "configs/ablations"
 HELDOUT = "heldout"
 RESULTS_FILE = "results.jsonl"
-# What a fine-tuning with several seeds leaves.
+# File that a fine-tuning with several seeds writes.
 SEEDS_FILE = "runs.json"
 LOSS = "masked_lm_loss"
 
 
 @dataclasses.dataclass(frozen=True)
 class Study:
-    """What all models of an ablation have in common; flags of `run_ablation.py`.
+    """The settings that all models of an ablation share; flags of `run_ablation.py`.
 
     Attributes:
-      output_dir: where everything goes.
+      output_dir: directory for all output.
       input_file: text files to pre-train on, comma-separated.
-      eval_input_file: text files to evaluate on, likewise.
+      eval_input_file: text files to evaluate on, comma-separated.
       vocab_file: the vocabulary.
-      num_train_steps: updates of each pre-training; None for those of the flag file.
-      num_seeds: fine-tunings of each model on each task.
-      data: dict, name of a task -> list of the flags that name its files; other
-        tasks are left out.
+      num_train_steps: training steps of each pre-training; None for those of the flag
+        file.
+      num_seeds: fine-tuning runs of each model on each task.
+      data: dict: name of a task -> list of the flags that name its files. Other tasks
+        are skipped.
     """
 
     output_dir: str
@@ -58,7 +59,7 @@ class Step:
     """One command of an ablation.
 
     Attributes:
-      name: also that of its folder or file in the output directory.
+      name: name of the step and of its folder or file in the output directory.
       script: the command, in `run_scripts`.
       arguments: list of str.
     """
@@ -69,20 +70,20 @@ class Step:
 
 
 def _step(name, script, flag_files, *arguments, **values):
-    """Return a `Step` of flag files in `FOLDER`, of arguments and of flags' values."""
+    """Return a `Step` from flag files in `FOLDER`, arguments and values of flags."""
     flag_files = [f"--flagfile={FOLDER}/{each}.flags" for each in flag_files]
     own = [f"--{flag}={value}" for flag, value in values.items()]
     return Step(name, script, [*flag_files, *arguments, *own])
 
 
 def records(study: Study, name: str) -> Step:
-    """Return the step that makes the records of a flag file.
+    """Return the step that creates the records of a flag file.
 
     Args:
       study: `Study`.
-      name: of a row's flag file, or `HELDOUT`. Those are the same for all models: every
-        pair goes on where it begins and 80/10/10 of the words to guess are masked,
-        whatever a model was trained on, so that losses compare.
+      name: name of a row's flag file, or `HELDOUT`. Held-out records are the same for
+        all models, so that losses are comparable: every sentence pair is a true
+        next-sentence pair, and tokens are masked 80/10/10.
     """
     text = study.eval_input_file if name == HELDOUT else study.input_file
     return _step(
@@ -103,7 +104,7 @@ def pretraining(study: Study, row: Row) -> Step:
     """Return the step that pre-trains a row's model."""
     number, steps = study.num_train_steps, {}
     if number:
-        # Warm-up a tenth of it, and about five checkpoints.
+        # One tenth is warm-up; about five checkpoints.
         steps = {
             "num_train_steps": number,
             "num_warmup_steps": number // 10,
@@ -121,7 +122,7 @@ def pretraining(study: Study, row: Row) -> Step:
 
 
 def evaluation(study: Study, row: Row) -> Step:
-    """Return the step that takes a model's held-out loss."""
+    """Return the step that measures a model's held-out loss."""
     name = f"heldout/{row.model}"
     return _step(
         name,
@@ -161,25 +162,27 @@ def fine_tuning(study: Study, row: Row, task: str, step: int | None = None) -> S
 
 
 def scores_of(study: Study, step: Step) -> dict[str, Any]:
-    """Return what a step that is done came to, a dict fit for JSON.
+    """Return the result of a finished step, as a dict for JSON.
 
-    Of a pre-training these are the `steps` of its checkpoints, of an evaluation the
-    loss in nats, of a fine-tuning the task's score for each seed; of records nothing.
+    For a pre-training, it contains the `steps` of the checkpoints. For an evaluation,
+    it contains the loss in nats. For a fine-tuning, it contains the score for each
+    seed. For records, it is empty.
 
     Raises:
-      UserError: the command was stopped before its end, which is no error of its own.
+      UserError: the command was stopped before its end, without an error.
     """
     kind, folder = step.name.split("/")[0], study.path(step.name)
     stopped = UserError(
-        f"{step.name} was stopped before its end; the same command goes on with it."
+        f"{step.name} was stopped before its end. Run the same command again to "
+        "resume it."
     )
     if kind == "models":
         if not os.path.exists(os.path.join(folder, f"{names.MODEL_PREFIX}.index")):
             raise stopped
-        run = files.read_json(os.path.join(folder, "run.json"), "what a run was told")
+        run = files.read_json(os.path.join(folder, "run.json"), "the record of a run")
         every = run["flags"]["save_checkpoints_steps"]
         numbers = names.numbered_checkpoints(folder)
-        # Not those at which it was stopped.
+        # Exclude the checkpoints at which it was stopped.
         regular = [each for each in numbers if each % every == 0 or each == numbers[-1]]
         return {"steps": regular}
     if kind == HELDOUT:
@@ -199,7 +202,7 @@ def scores_of(study: Study, step: Step) -> dict[str, Any]:
 
 
 class Journal:
-    """The steps that are done, a line of `results.jsonl` for each.
+    """The finished steps, one line of `results.jsonl` each.
 
     Args:
       study: `Study`.
@@ -218,12 +221,12 @@ class Journal:
         self._done = {row["step"]: row for row in read_results(self._path)}
 
     def scores(self, step: Step) -> dict[str, Any]:
-        """Return what a step came to, after running it if it is not done.
+        """Return the result of a step, after running it if it is not finished.
 
-        A step that was killed in the middle goes on where its command stands.
+        A step that was killed resumes from its last checkpoint.
 
         Raises:
-          UserError: it is done, but with other flags.
+          UserError: the step was finished with other flags.
         """
         made_with = self._made_with(step)
         done = self._done.get(step.name)
@@ -241,13 +244,13 @@ class Journal:
             self._done[step.name] = done
         elif done["made_with"] != made_with:
             raise UserError(
-                f"--output_dir: {step.name} in {self._study.output_dir} was made with "
-                "other flags or flag files; choose another directory."
+                f"--output_dir={self._study.output_dir} contains {step.name} made "
+                "with other flags or flag files. Choose another directory."
             )
         return done["scores"]
 
     def _made_with(self, step):
-        """Return the command, with what its flag files and its config say."""
+        """Return the command, with the contents of its flag files and config."""
         made_with = [step.script]
         for argument in step.arguments:
             name, _, path = argument.partition("=")
@@ -262,7 +265,7 @@ class Journal:
 
 
 def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the rows of a `results.jsonl`; a line that a kill cut off is left out."""
+    """Return the rows of a `results.jsonl`, without a line that a kill cut off."""
     if not os.path.exists(path):
         return []
     lines = files.read_text(path, "the results of an ablation").splitlines(True)
@@ -273,7 +276,7 @@ def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 
 
 def run_table(table: Table, study: Study, journal: Journal) -> list[dict[str, Any]]:
-    """Run all of a table that is missing.
+    """Run all missing steps of a table.
 
     Args:
       table: `tables.Table`.
@@ -281,14 +284,14 @@ def run_table(table: Table, study: Study, journal: Journal) -> list[dict[str, An
       journal: `Journal`.
 
     Returns:
-      list with a dict for each row: `row`, the `Row`; `loss`, held-out, in nats; and
-      `scores`, task -> {step of pre-training: a score for each seed}, of the
-      checkpoints for a figure and else of the last step.
+      A list with a dict for each row: `row`, the `Row`; `loss`, the held-out loss in
+        nats; and `scores`, task -> {pre-training step: list with a score per seed}. A
+        figure has scores of all checkpoints, a table those of the last step.
     """
     tasks = [task for task in table.tasks if task in study.data]
     if not tasks and table.over_steps:
         raise UserError(
-            "A figure needs the data of a task: give --glue_data_dir for "
+            "A figure needs data of a task. Give --glue_data_dir for "
             f"{', '.join(table.tasks)}."
         )
     journal.scores(records(study, HELDOUT))
@@ -299,7 +302,7 @@ def run_table(table: Table, study: Study, journal: Journal) -> list[dict[str, An
         loss = journal.scores(evaluation(study, row))[LOSS]
         scores: dict[str, dict[int, list[float]]] = {task: {} for task in tasks}
         for task in tasks:
-            # None is the finished model, which other tables have too.
+            # None is the finished model, which other tables use too.
             for number in [*before, None] if table.over_steps else [None]:
                 step = fine_tuning(study, row, task, number)
                 (scores[task][number or last],) = journal.scores(step).values()

@@ -1,6 +1,6 @@
-"""The ablations of the paper: rows, what is scored, and the paper's numbers.
+"""Define the paper's ablation tables: rows, scored tasks, and the paper's numbers.
 
-A row is a flag file of `configs/ablations`, given to every command of its run:
+A row is a flag file of `configs/ablations`. It is passed to every command of its run:
 records, pre-training, fine-tuning.
 """
 
@@ -12,12 +12,12 @@ from official_bert.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What models are fine-tuned on.
+    """A fine-tuning task.
 
     Attributes:
       script: the command.
-      metric: the score of a fine-tuning that counts.
-      title: head of its column.
+      metric: the score that the table shows.
+      title: heading of its column.
     """
 
     script: str
@@ -25,7 +25,7 @@ class Task:
     title: str
 
 
-# Name of the task, and of its flag file -> how it is run.
+# Name of the task and of its flag file -> how it is run.
 TASKS = {
     "sst-2": Task("run_classifier.py", "accuracy", "SST-2 accuracy"),
     "sts-b": Task("run_classifier.py", "pearson", "STS-B Pearson"),
@@ -39,10 +39,10 @@ class Row:
     """One model of a table.
 
     Attributes:
-      label: what the table calls it.
+      label: name of the row in the table.
       flags: name of its flag file, without ".flags".
-      paper: the paper's numbers, as the table's `paper_columns`; () where the paper
-        has no such row.
+      paper: the paper's numbers, in the order of the table's `paper_columns`; () if the
+        paper has no such row.
       records_of: the row whose records it is pre-trained on.
       model_of: the row whose pre-trained model it fine-tunes.
     """
@@ -55,12 +55,12 @@ class Row:
 
     @property
     def records(self) -> str:
-        """Name of the flag file that its records are made with."""
+        """Return the name of the flag file that its records are created with."""
         return self.records_of or self.flags
 
     @property
     def model(self) -> str:
-        """Name of the flag file that its model is pre-trained with."""
+        """Return the name of the flag file that its model is pre-trained with."""
         return self.model_of or self.flags
 
 
@@ -69,11 +69,12 @@ class Table:
     """One table or figure.
 
     Attributes:
-      title: what it is, one line.
+      title: one-line title.
       rows: tuple of `Row`.
-      tasks: names of `TASKS`, those it scores where their data is given.
-      paper_columns: what `Row.paper` holds.
-      paper_rows: tuple of (label, numbers likewise) of rows that the paper alone has.
+      tasks: names of `TASKS`, scored if their data is given.
+      paper_columns: names of the numbers in `Row.paper`.
+      paper_rows: tuple of (label, numbers of `paper_columns`) of rows that only the
+        paper has.
       over_steps: whether models are fine-tuned from each checkpoint of the
         pre-training, and drawn over its steps.
     """
@@ -135,7 +136,7 @@ TABLES = {
         ),
     ),
     "table8": Table(
-        "Table 8: masking mixes, in per cent [MASK] / same / random",
+        "Table 8: masking mixes, in percent [MASK] / same / random",
         (
             Row("80/10/10", "bert", (84.2, 95.4, 94.9)),
             _mix("100/0/0", 84.3, 94.9, 94.0),
@@ -148,31 +149,31 @@ TABLES = {
         paper_columns=("MNLI", "NER", "NER, feature-based"),
     ),
     "figure5": Table(
-        "Figure 5: scores after pre-training of more and more steps",
+        "Figure 5: scores after different numbers of pre-training steps",
         (dataclasses.replace(NO_NSP, label="masked LM"), LEFT_TO_RIGHT),
         over_steps=True,
     ),
     "whole_words": Table(
-        "Whole words masked against single pieces",
-        (Row("single pieces", "bert"), Row("whole words", "whole_word_masking")),
+        "Whole-word masking compared with masking of single tokens",
+        (Row("single tokens", "bert"), Row("whole words", "whole_word_masking")),
     ),
 }
 
 
 def find_table(name: str, row_names: Collection[str] = ()) -> Table:
-    """Return the `Table` of that name, with all rows or those of some flag files.
+    """Return the `Table` with this name, with all rows or those of some flag files.
 
     Raises:
-      UserError: there is no such table or row.
+      UserError: no such table or row exists.
     """
     if name not in TABLES:
-        raise UserError(f"There is no table {name!r}: choose from {', '.join(TABLES)}.")
+        raise UserError(f"{name!r} is not a table. Choose from {', '.join(TABLES)}.")
     table = TABLES[name]
     flag_files = [row.flags for row in table.rows]
     for row_name in row_names:
         if row_name not in flag_files:
             raise UserError(
-                f"--rows: {name} has no row {row_name!r}: choose from "
+                f"--rows: {name} has no row {row_name!r}. Choose from "
                 f"{', '.join(flag_files)}."
             )
     rows = [row for row in table.rows if not row_names or row.flags in row_names]

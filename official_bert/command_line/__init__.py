@@ -1,9 +1,9 @@
-"""Flags, flag files and errors: what all commands share.
+"""Share flags, flag files and errors between all commands.
 
 `start.run_command` runs a module of `commands/`.
 """
 
 import os
 
-# TensorFlow's start-up messages are not for users; its errors are.
+# Hide TensorFlow's start-up messages from users, but show its errors.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

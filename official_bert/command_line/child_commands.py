@@ -1,4 +1,4 @@
-"""Run commands from a command; both end in good order when one is stopped."""
+"""Run commands from a command; if one is stopped, both end cleanly."""
 
 import contextlib
 import os
@@ -14,9 +14,9 @@ _PARENT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def exit_at_sigterm() -> None:
-    """Let SIGTERM end a command as an exception does.
+    """Let SIGTERM end a command the way an exception does.
 
-    By itself it ends this process alone, and those that it started go on.
+    By default SIGTERM ends only this process, and its child processes keep running.
     """
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
@@ -25,21 +25,21 @@ def exit_at_sigterm() -> None:
 def child_process(
     name: str, arguments: Iterable[str], **options: Any
 ) -> Iterator[subprocess.Popen[Any]]:
-    """Run another command of this package in a process of its own, as a context.
+    """Run another command of this package in a child process, as a context manager.
 
-    If the block ends with an error, as after SIGTERM, the child saves and ends
-    first. `subprocess.run` would kill it.
+    If the block ends with an error, or after SIGTERM, the child saves and ends first.
+    `subprocess.run` would kill it.
 
     Args:
-      name: of the command, as in `official-bert NAME`.
+      name: command, as in `official-bert NAME`.
       arguments: list of str.
-      **options: for `subprocess.Popen`, such as where its output goes.
+      **options: options of `subprocess.Popen`, such as the target of its output.
     """
-    # -P: a file of the working directory must not hide a module.
+    # -P: a file in the working directory must not hide a module.
     command = [sys.executable, "-P", "-m", "official_bert", name, *arguments]
     environment = _with_package(options.pop("env", os.environ))
-    # A SIGTERM waits until the child is known: it would end this process between
-    # the child's start and `Popen`'s return, and nothing would end the child.
+    # Delay SIGTERM until the child is known. Otherwise SIGTERM could end this process
+    # between the child's start and `Popen`'s return, and the child would keep running.
     held: list[int] = []
     handler = signal.signal(signal.SIGTERM, lambda number, frame: held.append(number))
     try:
@@ -53,7 +53,7 @@ def child_process(
             signal.raise_signal(signal.SIGTERM)
         yield child
     except BaseException as error:
-        # Ctrl-C has reached the child as well, SIGTERM may have not.
+        # Ctrl-C has reached the child too, but SIGTERM may not have.
         if not isinstance(error, KeyboardInterrupt):
             child.terminate()
         raise
@@ -72,15 +72,15 @@ def _with_package(environment):
 
 
 def run_child(name: str, arguments: Iterable[str], **options: Any) -> tuple[int, Any]:
-    """Run another command to its end.
+    """Run another command until it ends.
 
     Args:
       name: see `child_process`.
-      arguments: likewise.
-      **options: likewise.
+      arguments: see `child_process`.
+      **options: see `child_process`.
 
     Returns:
-      (its exit status, what it printed if `stdout` is a pipe, else None).
+      (exit status, output if `stdout` is a pipe, else None).
     """
     with child_process(name, arguments, **options) as child:
         output, _ = child.communicate()

@@ -1,4 +1,4 @@
-"""Flags of the scripts that can work on a cluster, with Apache Beam or Apache Spark."""
+"""Define the flags of commands that can run on Apache Beam or Apache Spark."""
 
 import os
 from collections.abc import Callable
@@ -17,44 +17,42 @@ flags.DEFINE_enum(
     "runner",
     "local",
     ["local", "beam", "spark"],
-    "local: on this machine. beam: as an Apache Beam pipeline, on Dataflow, Flink or "
-    "this machine. spark: on Apache Spark. The result is the same; docs/clusters.md "
-    "describes both.",
+    "local: this machine. beam: an Apache Beam pipeline, on Dataflow, Flink or this "
+    "machine. spark: Apache Spark. All three give the same result; see "
+    "docs/clusters.md.",
 )
 flags.DEFINE_string(
     "beam_options",
     "",
-    "With --runner=beam, Beam's own flags as one quoted text, passed on as they are; "
-    "docs/clusters.md has examples.",
+    "With --runner=beam: Beam's own flags as one quoted string, passed to Beam "
+    "unchanged. docs/clusters.md has examples.",
 )
 flags.DEFINE_string(
     "spark_master",
     "",
-    "With --runner=spark, Spark's master: spark://host:7077, yarn, or local[2] for "
-    "two processes on this machine. Leave it out under spark-submit.",
+    "With --runner=spark: Spark's master, such as spark://host:7077, yarn, or "
+    "local[2] for two processes on this machine. Leave it out under spark-submit.",
 )
 flags.DEFINE_multi_string(
     "spark_conf",
     [],
-    "With --runner=spark, a setting of Spark, such as spark.executor.memory=2g; may "
-    "be repeated.",
+    "With --runner=spark: a Spark setting, such as spark.executor.memory=2g. Can be "
+    "repeated.",
 )
-flags.DEFINE_string(
-    "spark_log", None, "With --runner=spark, a file for Spark's own log."
-)
+flags.DEFINE_string("spark_log", None, "With --runner=spark: file for Spark's log.")
 
 
 class Engine(NamedTuple):
-    """What the commands need of a cluster's engine.
+    """The parts of a cluster engine that the commands use.
 
     Attributes:
-      cluster: its settings, for the two functions.
+      cluster: the engine's settings, an argument of the two functions below.
       find_inputs: function (names and globs, flag) -> paths.
       pipeline: module with `create_pretraining_data(…, cluster=…)`.
-      count_words: function like `word_counting.count_words`, with the settings and
-        a folder in the end.
-      storage: its `Storage`.
-      temporary_location: a folder for temporary files; None for the output's.
+      count_words: function like `word_counting.count_words`, with the settings and a
+        folder as last arguments.
+      storage: the engine's `Storage`.
+      temporary_location: folder for temporary files; None for the output's folder.
     """
 
     cluster: Any
@@ -72,10 +70,10 @@ class Engine(NamedTuple):
 
 
 def cluster_engine() -> Engine | None:
-    """Return the engine that `--runner` names, None for this machine's.
+    """Return the engine that `--runner` names, or None for this machine.
 
     Raises:
-      UserError: flags that do not go together, or the engine is not installed.
+      UserError: flags contradict each other, or the engine is not installed.
     """
     from official_bert.errors import UserError
 
@@ -88,13 +86,13 @@ def cluster_engine() -> Engine | None:
         return None
     if FLAGS["num_workers"].present:
         raise UserError(
-            f"--num_workers does not go with --runner={runner}: leave it out. The "
-            "cluster's own settings say how many workers it has."
+            f"--num_workers cannot be used with --runner={runner}. Leave it out: the "
+            "cluster's own settings set the number of workers."
         )
     return _beam() if runner == "beam" else _spark()
 
 
-# Imported late: neither engine is needed for anything else.
+# Import engines late: other commands do not need them.
 
 
 def _beam():

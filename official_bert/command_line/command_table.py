@@ -1,6 +1,6 @@
-"""The commands of `official-bert`: names, modules, groups and summaries.
+"""List the commands of `official-bert`: names, modules, groups and summaries.
 
-Needs nothing but Python, so that the list appears on any machine.
+This module needs only Python, so the list appears on any machine.
 """
 
 import dataclasses
@@ -19,10 +19,11 @@ class Command:
     """A command of the program.
 
     Attributes:
-      name: what the user types after `official-bert`.
-      module: of `official_bert.commands`; `run_scripts/MODULE.py` starts it, too.
+      name: the name that the user types after `official-bert`.
+      module: module in `official_bert.commands`; `run_scripts/MODULE.py` also starts
+        it.
       group: title in the list of commands.
-      summary: what it does, for one line of the list.
+      summary: one line that says what the command does.
     """
 
     name: str
@@ -42,12 +43,12 @@ SERVING = "Servers and devices"
 COMMANDS = (
     Command("doctor", "doctor", START, "Check Python, packages, memory, disk and GPU."),
     Command("quickstart", "quickstart", START, "Pre-train a tiny BERT in ten minutes."),
-    Command("vocab", "train_vocab", RECORDS, "Make a WordPiece vocabulary from text."),
+    Command("vocab", "train_vocab", RECORDS, "Train a WordPiece vocabulary on text."),
     Command(
         "records",
         "create_pretraining_data",
         RECORDS,
-        "Make pre-training records from text.",
+        "Create pre-training records from text.",
     ),
     Command(
         "inspect", "inspect_instances", RECORDS, "Show pre-training records as text."
@@ -56,50 +57,49 @@ COMMANDS = (
         "pretrain",
         "run_pretraining",
         PRETRAINING,
-        "Pre-train on masked words and next sentences.",
+        "Pre-train with masked LM and next-sentence prediction.",
     ),
     Command(
-        "plan", "plan_training", PRETRAINING, "Plan a run on TPUs or GPUs you lack."
+        "plan",
+        "plan_training",
+        PRETRAINING,
+        "Plan a run on TPUs or GPUs that you do not have.",
     ),
     Command(
-        "ablation", "run_ablation", PRETRAINING, "Run a table of the paper's ablations."
+        "ablation", "run_ablation", PRETRAINING, "Run an ablation table of the paper."
     ),
     Command(
         "classify",
         "run_classifier",
         FINE_TUNING,
-        "Fine-tune a classifier on GLUE or your table.",
+        "Fine-tune a classifier on GLUE or on your table.",
     ),
     Command("squad", "run_squad", FINE_TUNING, "Fine-tune on SQuAD 1.1 or 2.0."),
     Command(
         "evaluate-squad", "evaluate_squad", FINE_TUNING, "Score answers to SQuAD files."
     ),
-    Command("ner", "run_ner", FINE_TUNING, "Fine-tune to find names in text."),
+    Command("ner", "run_ner", FINE_TUNING, "Fine-tune to tag named entities."),
     Command(
         "swag", "run_swag", FINE_TUNING, "Fine-tune on SWAG or other multiple choice."
     ),
     Command("embed", "run_embedding", FINE_TUNING, "Train sentence embeddings."),
     Command("predict", "predict", USE, "Run a fine-tuned model of any task."),
-    Command("fill-mask", "fill_mask", USE, "Predict masked words, or score a text."),
-    Command(
-        "features", "extract_features", USE, "Write vectors of tokens or of texts."
-    ),
+    Command("fill-mask", "fill_mask", USE, "Predict masked tokens, or score a text."),
+    Command("features", "extract_features", USE, "Write vectors of tokens or texts."),
     Command("attention", "show_attention", USE, "Draw the attention of each head."),
-    Command(
-        "models", "models", MODELS, "List the models that you can give by their name."
-    ),
+    Command("models", "models", MODELS, "List the models that you can use by name."),
     Command(
         "fetch-small-model",
         "fetch_small_model",
         MODELS,
-        "Fetch a small pre-trained model with pip.",
+        "Download a small pre-trained model with pip.",
     ),
-    Command("describe", "describe_model", MODELS, "Count the parameters of a model."),
+    Command("describe", "describe_model", MODELS, "Show a model's parameter counts."),
     Command(
         "convert", "convert_checkpoint", MODELS, "Convert a checkpoint between formats."
     ),
     Command(
-        "extend-vocab", "extend_vocab", MODELS, "Add words of your field to a model."
+        "extend-vocab", "extend_vocab", MODELS, "Add words of your domain to a model."
     ),
     Command("export", "export_model", SERVING, "Export a SavedModel or a TFLite file."),
     Command("serve", "serve", SERVING, "Serve an export over HTTP."),
@@ -107,7 +107,7 @@ COMMANDS = (
 )
 
 _MODULES = {command.module: command for command in COMMANDS}
-# Of a script: `python run_scripts/run_ner.py`, or `run_ner.py` alone; not the end of
+# Matches scripts: `python run_scripts/run_ner.py` or `run_ner.py`, but not the end of
 # another path or word.
 _SCRIPT = re.compile(
     r"(?<![\w/.='-])(?P<whole>(?:python )?run_scripts/)?"
@@ -116,10 +116,10 @@ _SCRIPT = re.compile(
 
 
 def find(name: str) -> Command:
-    """Return the command of that name.
+    """Return the command with this name.
 
     Raises:
-      UserError: it does not exist.
+      UserError: no command has this name.
     """
     for command in COMMANDS:
         if command.name == name:
@@ -131,17 +131,17 @@ def find(name: str) -> Command:
     nearest += difflib.get_close_matches(name, names, 1)
     hint = f"Did you mean {PROGRAM} {nearest[0]}? " if nearest else ""
     raise UserError(
-        f"{name!r} is not a command. {hint}{PROGRAM} without arguments lists them."
+        f"{name!r} is not a command. {hint}Run {PROGRAM} without arguments for a list."
     )
 
 
 def of_module(module: str) -> Command:
-    """Return the command whose module in `official_bert.commands` has that name."""
+    """Return the command for a module of `official_bert.commands`."""
     return _MODULES[module]
 
 
 def listing() -> str:
-    """Return the list of the commands in groups, a line for each."""
+    """Return the grouped list of commands, one line per command."""
     width = max(len(command.name) for command in COMMANDS)
     lines = [f"{PROGRAM} COMMAND --flag=value ..."]
     for group in dict.fromkeys(command.group for command in COMMANDS):
@@ -153,16 +153,16 @@ def listing() -> str:
         ]
     lines += [
         "",
-        f"{PROGRAM} COMMAND -h shows the most used flags of a command, --help all.",
+        f"{PROGRAM} COMMAND -h shows the most used flags, --help shows all flags.",
         f"{PROGRAM} --version shows the version.",
     ]
     return "\n".join(lines)
 
 
 def started_as() -> str | None:
-    """Return what the user typed before the command, or None for a script.
+    """Return the words that the user typed before the command, or None for a script.
 
-    That is "official-bert" or "python -m official_bert".
+    They are "official-bert" or "python -m official_bert".
     """
     name = os.path.basename(sys.argv[0])
     if name == "__main__.py":
@@ -171,10 +171,10 @@ def started_as() -> str | None:
 
 
 def in_users_form(text: str) -> str:
-    """Return a text with its commands as the user of this process types them.
+    """Return a text with its commands written as the user of this process types them.
 
-    Help and messages name scripts: `python run_scripts/run_ner.py`, or `run_ner.py`.
-    The program's user has no such files; he reads `official-bert ner`.
+    Help and messages name scripts: `python run_scripts/run_ner.py` or `run_ner.py`.
+    Users of `official-bert` do not have these files; they see `official-bert ner`.
     """
     program = started_as()
     if program is None:

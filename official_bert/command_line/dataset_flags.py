@@ -1,4 +1,4 @@
-"""The flags that name a dataset of `tensorflow-datasets` in place of local files."""
+"""Define the flags that name a `tensorflow-datasets` dataset instead of local files."""
 
 import os
 from collections.abc import Iterable
@@ -17,14 +17,14 @@ HELP_TITLE = "Datasets by name"
 flags.DEFINE_string(
     "dataset",
     None,
-    "Dataset of tensorflow-datasets, in place of local files: glue/mrpc, squad/v1.1, "
+    "Dataset of tensorflow-datasets, instead of local files: glue/mrpc, squad/v1.1, "
     "conll2003, imdb_reviews, … (docs/finetuning.md).",
 )
 flags.DEFINE_string(
     "data_dir",
     None,
-    "With --dataset: where tensorflow-datasets keeps its data; default: TFDS_DATA_DIR, "
-    "or its own folder.",
+    "With --dataset: folder of tensorflow-datasets. Default: TFDS_DATA_DIR, or the "
+    "folder that tensorflow-datasets uses.",
 )
 
 
@@ -32,10 +32,10 @@ def check(others: Iterable[str]) -> bool:
     """Return whether --dataset names the data.
 
     Args:
-      others: names of the flags that name data, too.
+      others: names of the other flags that can name data.
 
     Raises:
-      UserError: two flags name data, the name is not written like one, or
+      UserError: two flags name data, the dataset name is malformed, or
         tensorflow-datasets is not installed.
     """
     if not FLAGS.dataset:
@@ -43,8 +43,8 @@ def check(others: Iterable[str]) -> bool:
     given = [f"--{name}" for name in others if FLAGS[name].value]
     if given:
         raise UserError(
-            f"--dataset={FLAGS.dataset} and {' and '.join(given)} both name the data. "
-            "Give one of them."
+            f"--dataset={FLAGS.dataset} and {' and '.join(given)} both name the "
+            "data. Use only one of them."
         )
     parse_name(FLAGS.dataset)
     require_tfds()
@@ -56,7 +56,7 @@ def check_data_dir() -> None:
     """Raise `UserError` if --data_dir is a file."""
     if FLAGS.data_dir and os.path.isfile(FLAGS.data_dir):
         raise UserError(
-            f"--data_dir: {FLAGS.data_dir} is a file. Give the folder of "
+            f"--data_dir={FLAGS.data_dir} is a file. Give the folder of "
             "tensorflow-datasets."
         )
 
@@ -64,7 +64,7 @@ def check_data_dir() -> None:
 def check_unused_data_dir() -> None:
     """Raise `UserError` if --data_dir is given without --dataset."""
     if FLAGS.data_dir and not FLAGS.dataset:
-        raise UserError("--data_dir is for --dataset. Leave it out.")
+        raise UserError("--data_dir needs --dataset. Leave it out.")
 
 
 def opened() -> Dataset | None:

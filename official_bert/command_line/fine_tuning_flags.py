@@ -1,4 +1,4 @@
-"""The flags of every script that fine-tunes: epochs, seeds, the grid; and the run."""
+"""Define the flags of all fine-tuning commands, and start their runs."""
 
 import itertools
 import math
@@ -28,60 +28,70 @@ FLAGS = flags.FLAGS
 Predictor = TypeVar("Predictor")
 MOST_EPOCHS = 1_000_000
 
-HELP_TITLE = "Fine-tuning, with its start, epochs, several runs"
+HELP_TITLE = "Fine-tuning (initial weights, epochs, repeated runs)"
 
 flags.DEFINE_string(
     "model",
     None,
-    "Weights to start from: a path in any format (docs/checkpoints.md) or a name "
-    "(docs/models.md); without --do_train: a fine-tuned model.",
+    "Model to start from: a path in any format (docs/checkpoints.md) or a name "
+    "(docs/models.md). Without --do_train: a fine-tuned model.",
 )
 define_aliases("model", "init_checkpoint")
-flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.")
+flags.DEFINE_float("num_train_epochs", 3.0, "Number of passes over the training set.")
 flags.DEFINE_float(
-    "warmup_proportion", 0.1, "Part of the updates that is linear warm-up.", 0, 1
+    "warmup_proportion",
+    0.1,
+    "Fraction of the training steps used for linear warm-up.",
+    0,
+    1,
 )
 flags.DEFINE_integer(
     "save_checkpoints_steps",
     None,
-    "Updates between checkpoints, each evaluated with --do_eval; default: an epoch.",
+    "Training steps between checkpoints. With --do_eval, each checkpoint is "
+    "evaluated. Default: one epoch.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
     "iterations_per_loop",
     20,
-    "Updates between two log lines; on TPUs also in one call, at most 100.",
+    "Training steps between two log lines. On TPUs also the steps per call, at most "
+    "100.",
     lower_bound=1,
 )
 flags.DEFINE_bool(
     "pad_to_max_seq_length",
     False,
-    "Train on batches that are all as long as --max_seq_length, as the original does, "
-    "and not as their longest text; in SQuAD also predict with them, and let padding "
-    "take part in the choice of answers.",
+    "Pad every training batch to --max_seq_length, as the original does, instead of "
+    "to its longest text. SQuAD also predicts on padded batches, and padding then "
+    "takes part in the choice of answers.",
 )
 flags.DEFINE_integer(
     "num_seeds",
     1,
-    "Train so often, with --seed and those after it; print mean, deviation and best, "
-    "and leave the best.",
+    "Number of runs, with seeds --seed, --seed+1, … Prints mean, standard deviation "
+    "and best score, and keeps the best model.",
     lower_bound=1,
 )
 flags.DEFINE_bool(
     "grid",
     False,
-    "Train with each combination of the following, and leave the best model; the "
-    "default is the paper's for GLUE (Sec. 4.1).",
+    "Train with every combination of the three flags below, and keep the best model. "
+    "The default learning rates are the paper's for GLUE (Sec. 4.1).",
 )
 flags.DEFINE_list(
-    "grid_learning_rates", ["5e-5", "4e-5", "3e-5", "2e-5"], "Rates of --grid."
+    "grid_learning_rates",
+    ["5e-5", "4e-5", "3e-5", "2e-5"],
+    "Learning rates for --grid.",
 )
-flags.DEFINE_list("grid_batch_sizes", [], "Of --grid; default: --train_batch_size.")
-flags.DEFINE_list("grid_epochs", [], "Of --grid; default: --num_train_epochs.")
+flags.DEFINE_list(
+    "grid_batch_sizes", [], "Batch sizes for --grid. Default: --train_batch_size."
+)
+flags.DEFINE_list("grid_epochs", [], "Epochs for --grid. Default: --num_train_epochs.")
 
 
 def check_actions() -> None:
-    """Raise `UserError` unless the flags say what to do, and where."""
+    """Raise `UserError` unless the flags name an action and an output directory."""
     require("output_dir")
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
 
@@ -90,16 +100,16 @@ def start() -> "tf.distribute.Strategy":
     """Check the shared flags, start TensorFlow, and return the strategy of the run.
 
     Raises:
-      UserError: flags contradict each other, or the output directory cannot be made.
+      UserError: flags contradict each other, or the output directory cannot be created.
     """
     _check()
-    # Reading the data may take minutes, so this comes first.
+    # Check this first: reading the data may take minutes.
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
     return start_tensorflow(training_flags.make_strategy)
 
 
 def opened_start(strategy: "tf.distribute.Strategy") -> AbstractContextManager["Start"]:
-    """Open what the training starts from: weights, config and vocabulary."""
+    """Open the initial weights, config and vocabulary of the training."""
     from official_bert.fine_tuning import job
     from official_bert.training.strategies import check_shares
 
@@ -109,7 +119,7 @@ def opened_start(strategy: "tf.distribute.Strategy") -> AbstractContextManager["
 
 
 def fine_tune(strategy: "tf.distribute.Strategy", job: "FineTuningJob") -> bool:
-    """Fine-tune as often as the flags say; return whether no SIGTERM ended it."""
+    """Run one or all trials of the flags; return False if SIGTERM ended them."""
     from official_bert.fine_tuning.job import fine_tune
     from official_bert.fine_tuning.sweep import run_trials
 
@@ -120,14 +130,19 @@ def fine_tune(strategy: "tf.distribute.Strategy", job: "FineTuningJob") -> bool:
 
 
 def is_chief(strategy: "tf.distribute.Strategy") -> bool:
-    """Whether this process is the one that evaluates, predicts and writes."""
+    """Return whether this process evaluates, predicts and writes the results."""
     from official_bert.training import strategies
 
     return strategies.is_chief(strategy)
 
 
 def describe_run(file_flags: Sequence[str], datasets: "Iterable[Dataset]" = ()) -> None:
-    """Write `run.json`; `file_flags` name the command's data, or its datasets do."""
+    """Write `run.json`.
+
+    Args:
+      file_flags: names of the flags that name the command's data files.
+      datasets: datasets that the command read by name.
+    """
     names = (*file_flags, "model", "bert_config_file", "vocab_file")
     values = [FLAGS[name].value for name in names]
     listed = [each if isinstance(each, list) else [each] for each in values]
@@ -138,7 +153,7 @@ def describe_run(file_flags: Sequence[str], datasets: "Iterable[Dataset]" = ()) 
 
 
 def _check():
-    """Raise `UserError` where these flags contradict each other."""
+    """Raise `UserError` if these flags contradict each other."""
     training_flags.check()
     _check_sweep()
     checkpoint, directory = locate(FLAGS.model), FLAGS.output_dir
@@ -149,23 +164,25 @@ def _check():
         and os.path.realpath(checkpoint) != os.path.realpath(directory)
     ):
         print(
-            f"It is the fine-tuned model in {directory} that is asked, not "
-            "--model; to ask that, give another --output_dir.",
+            f"Using the fine-tuned model in {directory}; --model is ignored. To use "
+            "--model, choose another --output_dir.",
             flush=True,
         )
     for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
         if not 0 <= getattr(FLAGS, name) <= most:
-            raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
+            raise UserError(
+                f"--{name}={FLAGS[name].value} is out of range. It must be 0 to {most}."
+            )
     if FLAGS.do_train and not FLAGS.model:
         if not FLAGS.bert_config_file:
             raise UserError(
-                "Give --model, the pre-trained model to start from; or "
-                "--bert_config_file and --vocab_file, to start from random weights."
+                "Give --model, a pre-trained model to start from; or give "
+                "--bert_config_file and --vocab_file to start from random weights."
             )
         require("vocab_file")
-        logging.warning("Without --model the training starts from random weights.")
+        logging.warning("--model is not given: training starts from random weights.")
     if FLAGS.do_train or not has_task(directory):
-        # A download that fails does so before the data are read.
+        # Download the model before reading the data, so that errors appear early.
         found_models.find(FLAGS.model)
 
 
@@ -173,22 +190,23 @@ def _check_sweep():
     if not FLAGS.grid:
         for name in ("grid_learning_rates", "grid_batch_sizes", "grid_epochs"):
             if FLAGS[name].present:
-                raise UserError(f"--{name} is for --grid; give that, too.")
+                raise UserError(f"--{name} needs --grid. Add --grid.")
     if not _is_sweep():
         return
     if not (FLAGS.do_train and FLAGS.do_eval):
         raise UserError(
-            "--num_seeds and --grid are for --do_train with --do_eval, which tells the "
-            "best model."
+            "--num_seeds and --grid need both --do_train and --do_eval: the "
+            "evaluation selects the best model."
         )
     if FLAGS.stop_at_step:
         raise UserError(
-            "--stop_at_step is for a single run; leave out --num_seeds and --grid."
+            "--stop_at_step works only for a single run. Leave out --num_seeds and "
+            "--grid."
         )
     if FLAGS.seed + FLAGS.num_seeds > 2**32:
         raise UserError(
-            f"--num_seeds={FLAGS.num_seeds} from --seed={FLAGS.seed} on goes beyond "
-            "the largest seed, 4294967295; give a smaller --seed."
+            f"--num_seeds={FLAGS.num_seeds} with --seed={FLAGS.seed} exceeds the "
+            "largest seed, 4294967295. Give a smaller --seed."
         )
 
 
@@ -197,20 +215,20 @@ def _is_sweep():
 
 
 def used(train: str, dev: str, test: str) -> list[str]:
-    """Return those of three names that --do_train, --do_eval, --do_predict use."""
+    """Return the names whose action is on: --do_train, --do_eval, --do_predict."""
     uses = (FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict)
     return list(itertools.compress((train, dev, test), uses))
 
 
 def require_files(*names: str) -> None:
-    """Raise `UserError` unless the files of these flags are named and readable."""
+    """Raise `UserError` unless the files of these flags are given and readable."""
     require(*names)
     for name in names:
         given_paths.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
 
 
 def model_path() -> str:
-    """Return the fine-tuned model to use: --output_dir's, or --model."""
+    """Return the fine-tuned model to use: that in --output_dir, or else --model."""
     if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.model:
         return FLAGS.output_dir
     return found_models.find(FLAGS.model)
@@ -219,18 +237,20 @@ def model_path() -> str:
 def load_predictor(
     predictor_class: "Callable[..., Predictor]", task: "Task | None"
 ) -> "Predictor":
-    """Load the model to use, after a training with its own vocabulary and casing.
+    """Load the model to use.
+
+    After a training, its own vocabulary and casing are used.
 
     Args:
       predictor_class: subclass of `TaskPredictor`.
-      task: see there.
+      task: see `TaskPredictor`.
     """
     given = {} if FLAGS.do_train else given_files()
     return predictor_class(model_path(), FLAGS.predict_batch_size, task, **given)
 
 
 def _trials(num_examples):
-    """Return the list of `sweep.Trial` for epochs of `num_examples`."""
+    """Return the list of `sweep.Trial` for epochs of `num_examples` examples."""
     from official_bert.fine_tuning.job import FineTuningSettings
     from official_bert.fine_tuning.sweep import Trial
 
@@ -244,14 +264,14 @@ def _trials(num_examples):
         num_train_steps = int(num_examples / batch_size * num_train_epochs)
         if num_train_steps < 1:
             raise UserError(
-                f"{num_examples} examples in batches of {batch_size} make no update in "
-                f"{FLAGS.num_train_epochs:g} epochs; give a smaller --train_batch_size "
-                "or more --num_train_epochs."
+                f"{num_examples} examples in batches of {batch_size} give less than "
+                f"one training step in {FLAGS.num_train_epochs:g} epochs. Give a "
+                "smaller --train_batch_size or more --num_train_epochs."
             )
         if FLAGS.stop_at_step and FLAGS.stop_at_step > num_train_steps:
             raise UserError(
-                f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "
-                f"step {num_train_steps}; give a smaller one."
+                f"--stop_at_step={FLAGS.stop_at_step} is after the last step of the "
+                f"run, {num_train_steps}. Give a smaller value."
             )
         an_epoch = math.ceil(num_examples / batch_size)
         settings = training_flags.settings(
@@ -270,7 +290,7 @@ def _trials(num_examples):
 
 
 def _grid(flag, kind, other_flag):
-    """Return the numbers of a list flag, or else that of another flag."""
+    """Return the numbers of a list flag, or those of the other flag if it is empty."""
     numbers = []
     for text in getattr(FLAGS, flag) if FLAGS.grid else ():
         try:
@@ -278,7 +298,7 @@ def _grid(flag, kind, other_flag):
         except ValueError:
             numbers.append(0)
         if not 0 < numbers[-1] < math.inf:
-            raise UserError(f"--{flag}: {text!r} is no number above 0.")
+            raise UserError(f"--{flag}: {text!r} is not a number above 0.")
     if FLAGS.grid and FLAGS[flag].default and not numbers:
-        raise UserError(f"--{flag} is empty; give numbers with commas between them.")
+        raise UserError(f"--{flag} is empty. Give numbers separated by commas.")
     return numbers or [FLAGS[other_flag].value]

@@ -1,4 +1,4 @@
-"""A command's own flags: which they are, which must be given, files they name."""
+"""List a command's own flags, check required ones, and locate the files they name."""
 
 import functools
 import glob
@@ -12,21 +12,21 @@ from official_bert.errors import UserError
 from official_bert.files import is_remote
 
 CONFIGS = files.shipped("configs")
-# The checkout, or in an installation the folder of the package.
+# The checkout's root, or the package folder of an installation.
 ROOT = CONFIGS.parent
 IS_CHECKOUT = not (ROOT / "__init__.py").exists()
-# absl's help of an alias begins with this.
+# absl's help text of an alias starts with this.
 _ALIAS_HELP = "Alias for --"
 
-# Defines a flag that is a whole number of at least 1: its name, default and help.
+# Define a flag whose value is a whole number of at least 1.
 define_positive = functools.partial(flags.DEFINE_integer, lower_bound=1)
 
 
 def define_aliases(name: str, *aliases: str) -> None:
-    """Define further names of a flag, such as those of google-research/bert.
+    """Define alternative names of a flag, such as those of google-research/bert.
 
-    `own_flags`, and so `run.json`, leaves them out. The last of several values counts,
-    whatever name it was given by.
+    `own_flags`, and therefore `run.json`, leaves them out. If several values are given,
+    the last one counts, under any of the names.
     """
     module = flags.FLAGS.find_module_defining_flag(name)
     for alias in aliases:
@@ -34,7 +34,7 @@ def define_aliases(name: str, *aliases: str) -> None:
 
 
 def aliases_of(name: str) -> list[str]:
-    """Return the further names of a flag."""
+    """Return the alternative names of a flag."""
     own = (flags.FLAGS[each] for each in flags.FLAGS)
     return [each.name for each in own if each.help == f"{_ALIAS_HELP}{name}."]
 
@@ -43,8 +43,8 @@ def aliases_of(name: str) -> list[str]:
 def own_flags() -> list[flags.Flag]:
     """Return the flags that a command or its helpers defined, without aliases.
 
-    absl's are left out. The command's own come first. All are as they are at the first
-    call: libraries that are loaded later add theirs.
+    absl's own flags are left out. The command's own flags come first. The result is
+    cached at the first call, because libraries that are loaded later add flags.
     """
     modules = flags.FLAGS.flags_by_module_dict()
     own = sorted(
@@ -71,10 +71,10 @@ def locate(path: None) -> None: ...
 
 
 def locate(path: str | None) -> str | None:
-    """Return `path`, or what has that name or fits that glob in the project.
+    """Return `path`, or the file or glob of that name in the project.
 
-    So `configs/base.flags` and what it names work from any directory. An installed
-    package has the configs only.
+    This makes `configs/base.flags` and the files that it names work from any directory.
+    An installed package contains only the configs.
     """
     if (
         path

@@ -1,4 +1,4 @@
-"""The models that a command was given: found once, and recorded in `run.json`."""
+"""Find the models that a command was given, once, and record them for `run.json`."""
 
 import functools
 import logging
@@ -9,7 +9,7 @@ from typing import Any, overload
 from official_bert.command_line.flag_values import locate
 from official_bert.command_line.tensorflow_start import start_tensorflow
 
-# What `find` has found by name, in this process: the name -> `LocalModel`.
+# Models found by name in this process: name -> `LocalModel`.
 _FOUND: dict[str, Any] = {}
 
 
@@ -22,10 +22,10 @@ def find(value: None) -> None: ...
 
 
 def find(value: str | None) -> str | None:
-    """Return the local path of a flag's model; download a model that has a name.
+    """Return the local path of a flag's model; download a model given by name.
 
     Args:
-      value: a path, also from the project's root, or a name; see `find_model`.
+      value: a path, also relative to the project's root, or a name; see `find_model`.
 
     Raises:
       UserError: the name is unknown, or the model cannot be downloaded.
@@ -36,12 +36,12 @@ def find(value: str | None) -> str | None:
 @functools.cache
 def _find(value):
     if "://" in value:
-        # Object stores need TensorFlow, which is then imported without its messages.
+        # Object stores need TensorFlow. Import it here without its messages.
         start_tensorflow(lambda: None)
-    # They log each request, and commands show what is logged.
+    # These libraries log each request at INFO, and commands show INFO messages.
     for library in ("httpx", "httpx2"):
         logging.getLogger(library).setLevel(logging.WARNING)
-    # Imported late: most commands check all their flags first.
+    # Import late: most commands check all their flags first.
     from official_bert.checkpoints.hub.find import find_model
     from official_bert.checkpoints.hub.local_model import LOCAL
 
@@ -52,15 +52,15 @@ def _find(value):
 
 
 def path_of(value: str | None) -> str | None:
-    """Return what `find` has returned; the path itself if it was not called."""
+    """Return the path that `find` returned, or `value` itself if it was not called."""
     return _FOUND[value].path if value in _FOUND else locate(value)
 
 
 def describe(hashes: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the record of the models that this process has found by name.
+    """Return the record of the models that this process found by name.
 
     Args:
-      hashes: path of a file -> its SHA-256; other files are hashed here.
+      hashes: path of a file -> its SHA-256. Other files are hashed here.
     """
     from official_bert.files import sha256_of
 

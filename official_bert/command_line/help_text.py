@@ -1,4 +1,4 @@
-"""The help of a command: its docstring, then its flags in groups.
+"""Format the help of a command: its docstring, then its flags in groups.
 
 absl's own help also lists the flags of every library.
 """
@@ -18,14 +18,14 @@ _REQUIRED_TITLE = "Required"
 _MOST_USED_TITLE = "Most used, with their defaults"
 _TITLE = "Flags, with their defaults"
 _OTHER_TITLE = "Other flags of the command"
-# The help of flags that do nothing begins with this.
+# The help text of flags without effect starts with this.
 _OLD = "For old commands"
 _OLD_TITLE = "Accepted for old commands"
 _FLAG_FILE = "flagfile"
 _FLAG_FILE_HELP = f"""\
   --{_FLAG_FILE}
-      A file of flags, one a line; looked for in the working directory,
-      then in the project's root. tiny stands for configs/tiny.flags."""
+      A file with one flag per line. It is searched for in the working
+      directory, then in the project's root. tiny means configs/tiny.flags."""
 _SHORT, _FULL = ("h", "helpshort"), "helpfull"
 
 
@@ -33,10 +33,10 @@ def help_text(module: ModuleType, flag: str) -> str:
     """Return the help of a command.
 
     Args:
-      module: of the command. Its `REQUIRED` and `MOST_USED` name flags that come first.
-        Flags of a module with a `HELP_TITLE` stand under that.
+      module: the command's module. Its `REQUIRED` and `MOST_USED` name the flags that
+        come first. Flags of a module with a `HELP_TITLE` are listed under that title.
       flag: "h" or "helpshort": the docstring, required and most used flags. "help":
-        also all others in groups. "helpfull": also those that have no effect.
+        also all other flags in groups. "helpfull": also the flags without effect.
     """
     assert module.__doc__ is not None
     first = {
@@ -59,7 +59,7 @@ def help_text(module: ModuleType, flag: str) -> str:
 
 
 def _existing(names):
-    """Return those of the names that are flags; `plan` has those of one command."""
+    """Return the names that are flags; `plan` has the flags of only one command."""
     return [name for name in names if name == _FLAG_FILE or name in flags.FLAGS]
 
 
@@ -87,7 +87,7 @@ def _notes(flag, has_others, has_old):
     """Return the last line: how to see more."""
     more = ["--help shows all flags."] if flag in _SHORT and has_others else []
     if has_old and flag != _FULL:
-        more.append("--helpfull adds those that have no effect, for old commands.")
+        more.append("--helpfull also shows the flags without effect, for old commands.")
     return [" ".join(more)] if more else []
 
 
@@ -102,7 +102,7 @@ def _describe(name):
     default = "" if default in (None, "") else f"={default}"
     # absl appends this to the help of flags that may be repeated.
     text = re.sub(r";\s+repeat this option.*", "", " ".join(flag.help.split()))
-    # So that the lines can be broken between the values of an enum, not in them.
+    # Allow line breaks between the values of an enum, but not inside a value.
     text = re.sub(r"^<\S*>:", lambda match: match[0].replace("|", " | "), text)
     aliases = ", ".join(f"--{alias}" for alias in aliases_of(name))
     if aliases:

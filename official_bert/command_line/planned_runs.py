@@ -1,4 +1,4 @@
-"""The run that the flags of a training command describe, without its data."""
+"""Build the run that the flags of a training command describe, without its data."""
 
 import os
 import re
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FLAGS = flags.FLAGS
 
 PRETRAINING = "run_pretraining"
-# Command -> flags that no other command has. A flag file with one of them is for it.
+# Command -> flags that only this command has. They identify the command of a flag file.
 OWN_FLAGS = {
     PRETRAINING: {
         *("input_file", "eval_input_file", "max_predictions_per_seq"),
@@ -42,27 +42,27 @@ OWN_FLAGS = {
     "run_ner": {"one_sentence", "label_all_pieces", "feature_based"},
     "run_swag": {"leave_out_generated", "leave_out_damaged"},
 }
-# Flags that every command of fine-tuning has, and pre-training has not.
+# Flags that every fine-tuning command has, and that pre-training lacks.
 FINE_TUNING_FLAGS = {
     *("num_train_epochs", "warmup_proportion", "pad_to_max_seq_length", "num_seeds"),
     *("grid", "do_predict", "predict_batch_size", "train_file"),
     *("dataset", "data_dir"),
 }
-# Sizes that are in the data, as those of the paper's tasks: the tags of CoNLL-2003
-# (Sec. 5.3), the endings of SWAG (Sec. 4.4), two classes.
+# Sizes that normally come from the data, here those of the paper's tasks: tags of
+# CoNLL-2003 (Sec. 5.3), endings of SWAG (Sec. 4.4), two classes.
 NUM_TAGS, NUM_CHOICES, NUM_CLASSES = 9, 4, 2
 DEFAULT_CONFIG = "configs/bert_base.json"
 
 
 def command_of(arguments: Iterable[str]) -> str:
-    """Return the command whose flags are given.
+    """Return the command that the flags belong to.
 
     Args:
-      arguments: of a command line, flag files read. `--command` decides; else flags
-        that one command alone has.
+      arguments: a command line, with its flag files expanded. `--command` decides;
+        otherwise flags that only one command has.
 
     Raises:
-      UserError: the flags do not say which.
+      UserError: the flags do not identify one command.
     """
     arguments = list(arguments)
     names = set()
@@ -84,11 +84,13 @@ def command_of(arguments: Iterable[str]) -> str:
     choices = ", ".join(f"--command={command}" for command in OWN_FLAGS)
     if telling:
         found = ", ".join(f"--{flag} of {name}.py" for name, flag in telling.items())
-        raise UserError(f"The flags are of several commands: {found}. Leave some out.")
+        raise UserError(
+            f"The flags belong to several commands: {found}. Leave some of them out."
+        )
     if names & FINE_TUNING_FLAGS:
         raise UserError(
-            "The flags are those of several fine-tuning commands. Add the command that "
-            f"you will run: {choices.partition(', ')[2]}."
+            "Several fine-tuning commands have these flags. Add the command that you "
+            f"will run: {choices.partition(', ')[2]}."
         )
     return PRETRAINING
 
@@ -127,18 +129,18 @@ def run_without_data(config: BertConfig) -> "RunWithoutData":
     limit = config.max_position_embeddings
     if run.max_seq_length > limit:
         raise UserError(
-            f"--max_seq_length is {run.max_seq_length}, and the model reads up to "
-            f"{limit} tokens (max_position_embeddings). Use a smaller one."
+            f"--max_seq_length={run.max_seq_length} is too long: the model reads at "
+            f"most {limit} tokens (max_position_embeddings). Use a smaller value."
         )
     return run
 
 
 def run_settings(num_train_examples: int | None) -> "tuple[RunSettings, int, str]":
-    """Return the settings of the run, its training steps, and a note on these.
+    """Return the settings of the run, its number of training steps, and a note on them.
 
     Args:
-      num_train_examples: of an epoch of fine-tuning; None if that is not known. The
-        steps are 0 then.
+      num_train_examples: examples per epoch of fine-tuning; None if unknown. The number
+        of steps is then 0.
     """
     if FLAGS.command == PRETRAINING:
         from official_bert.training.pretraining import PretrainingSettings
@@ -148,11 +150,11 @@ def run_settings(num_train_examples: int | None) -> "tuple[RunSettings, int, str
         return settings, steps, note
     from official_bert.fine_tuning.job import FineTuningSettings
 
-    steps, note = 0, "Give --num_train_examples for the length of the run."
+    steps, note = 0, "Give --num_train_examples to see the length of the run."
     if num_train_examples:
         epochs, size = FLAGS.num_train_epochs, FLAGS.train_batch_size
         steps = int(num_train_examples / size * epochs)
-        note = "a run; --grid makes several" if FLAGS.grid else ""
+        note = "per run; --grid makes several" if FLAGS.grid else ""
     tuned = training_flags.settings(
         FineTuningSettings,
         num_train_steps=max(steps, 1),
@@ -164,7 +166,7 @@ def run_settings(num_train_examples: int | None) -> "tuple[RunSettings, int, str
 
 
 def _remaining_steps(last_step):
-    """Return the steps from the end of --continue_from on, and a note."""
+    """Return the steps that remain after --continue_from ends, and a note."""
     path = locate(FLAGS.continue_from)
     if not path:
         return last_step, ""

@@ -1,7 +1,7 @@
-"""Run a command: flags in, exit status out, a user's mistake as one sentence.
+"""Run a command: parse flags, set the exit status, report user errors in one line.
 
-Flag files are read here and not by absl, which reads them from the working directory
-only, and whose messages name neither the file nor the line of a mistake.
+This module reads flag files itself. absl reads them only from the working directory,
+and its error messages name neither the file nor the line.
 """
 
 import difflib
@@ -30,22 +30,22 @@ from official_bert.errors import UserError
 
 _HELP_FLAG = re.compile(r"-h|--?help(short|full)?")
 _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?$")
-# Names of flags that a command need not know. absl applies them to a whole list.
+# Flags that a command may ignore if unknown. absl applies them to the whole list.
 _UNDEFOK = re.compile(r"--?undefok=")
-# How to get a package that is missing.
+# How to install a missing package.
 _INSTALL = (
     "pip install -r requirements.txt, or run the script with the .venv/bin/python "
-    "that make test makes; doctor.py lists what else is missing."
+    "that make test creates. doctor.py lists other missing packages."
     if IS_CHECKOUT
-    else f"pip install {PROGRAM}; doctor.py lists what else is missing."
+    else f"pip install {PROGRAM}. doctor.py lists other missing packages."
 )
-# What Python says of a flag that is not a number, and what is said here.
+# Python's message for a flag that is not a number, and our replacement.
 _NOT_INT = ("invalid literal for int() with base 10:", "not a whole number:")
 _NOT_FLOAT = ("could not convert string to float:", "not a number:")
 
 
 class _UsersForm(Formatter):
-    """Names commands as the user of this process types them."""
+    """Writes command names as the user of this process types them."""
 
     def format(self, record):
         return in_users_form(super().format(record))
@@ -58,24 +58,24 @@ def run(
 ) -> NoReturn:
     """Parse the command line, call `main()` and exit with its status.
 
-    `absl.app.run` prints a traceback for mistakes of users, and its help lists the
-    flags of all libraries.
+    `absl.app.run` prints a traceback for user errors, and its help lists the flags of
+    all libraries.
 
-    `main` may return a status; None is 0. A `UserError`, a missing package or a
-    full disk becomes one line on stderr and status 1, an unusable flag one line and
-    status 2. Ctrl-C ends with status 130 and a closed pipe (`| head`) with
-    141, both without a traceback.
+    `main` may return a status; None means 0. A `UserError`, a missing package or a full
+    disk prints one line on stderr and gives status 1. An unusable flag prints one line
+    and gives status 2. Ctrl-C gives status 130 and a closed pipe (`| head`) gives 141,
+    both without a traceback.
 
     Args:
       main: function without arguments, of the command's module.
-      define_flags: function: list of all arguments, flag files read -> None. It
-        defines flags of a command that depend on what is given.
+      define_flags: function: list of all arguments, with flag files expanded -> None.
+        It defines flags that depend on other arguments.
       command_line: the arguments; default: those of the process.
     """
     arguments = list(sys.argv[1:] if command_line is None else command_line)
     needs_help = [arg.lstrip("-") for arg in arguments if _HELP_FLAG.fullmatch(arg)]
     try:
-        # Help comes even if a flag file is missing.
+        # Show help even if a flag file is missing.
         groups = [(arguments, "")] if needs_help else _expand(arguments, "", ())
         if define_flags:
             define_flags([argument for group, _ in groups for argument in group])
@@ -88,7 +88,7 @@ def run(
         sys.exit(_guarded(lambda: print(help_text(module, needs_help[0]), end="")))
     own_flags()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A label or a path may have letters that a terminal cannot show.
+        # A label or a path may contain characters that a terminal cannot show.
         sys.stdout.reconfigure(errors="backslashreplace")
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
@@ -101,7 +101,7 @@ def _guarded(main):
     """Call `main` and return the exit status; see `run`."""
     try:
         status = main()
-        # Here, not at the interpreter's end, where it could not be caught.
+        # Flush here: an error at the interpreter's exit could not be caught.
         sys.stdout.flush()
         return status
     except UserError as error:
@@ -110,7 +110,7 @@ def _guarded(main):
         package = (error.name or "").partition(".")[0]
         if package in ("", "official_bert"):
             raise
-        return _complain(f"{package} is not installed: {_INSTALL}", 1)
+        return _complain(f"{package} is not installed. Run: {_INSTALL}", 1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -121,11 +121,12 @@ def _guarded(main):
             raise
         where = f" of {error.filename}" if error.filename else ""
         return _complain(
-            f"No space left on the disk{where}: free some and run the command again.",
+            f"No space left on the disk{where}. Free some space and run the command "
+            "again.",
             1,
         )
     finally:
-        # Drop what stdout cannot take, lest the interpreter's last flush complain.
+        # Discard unwritable output, or the interpreter's last flush prints an error.
         try:
             sys.stdout.flush()
         except OSError:
@@ -140,11 +141,11 @@ def _complain(message, status):
 
 
 def _parse_flags(groups):
-    """Set the flags from those of `_expand`; a later flag overrides an earlier one."""
+    """Set the flags from the groups of `_expand`; later flags override earlier ones."""
     undefok = [one for group, _ in groups for one in group if _UNDEFOK.match(one)]
     for arguments, origin in groups:
         try:
-            # absl takes the first one for the program's name.
+            # absl treats the first argument as the program's name.
             rest = flags.FLAGS(["", *undefok, *arguments])[1:]
         except (flags.Error, ValueError) as error:
             message = str(error).replace(*_NOT_INT).replace(*_NOT_FLOAT)
@@ -157,12 +158,15 @@ def _parse_flags(groups):
 
 
 def _expand(arguments, origin, open_files):
-    """Return a list of (arguments, their origin), flag files read.
+    """Return a list of (arguments, their origin), with flag files expanded.
 
     `--flagfile=x` or `--flagfile x` stands for the flags in the file.
 
-    The origin is "" or "file, line n: ", for messages; `open_files` are the flag files
-    through which the arguments were reached, so that none includes itself.
+    Args:
+      arguments: list of str.
+      origin: "" or "file, line n: ", for messages.
+      open_files: flag files that led to these arguments, so that no file includes
+        itself.
     """
     groups: list[tuple[list[str], str]] = [([], origin)]
     arguments = iter(arguments)
@@ -178,7 +182,7 @@ def _expand(arguments, origin, open_files):
 
 
 def _read_flag_file(name, open_files):
-    """Return the groups of a file: a flag a line, `#` or `//` starts a comment."""
+    """Return the groups of a file: one flag per line; `#` or `//` starts a comment."""
     path = _find_flag_file(name)
     if os.path.realpath(path) in open_files:
         raise UserError(f"--flagfile: {path} includes itself.")
@@ -195,7 +199,7 @@ def _read_flag_file(name, open_files):
 
 
 def _find_flag_file(name):
-    """Return the path of a flag file; `tiny` stands for `configs/tiny.flags`."""
+    """Return the path of a flag file; `tiny` means `configs/tiny.flags`."""
     short = str(CONFIGS / f"{name.removesuffix('.flags')}.flags")
     for path in (locate(os.path.expanduser(name)), short):
         if name and os.path.isfile(path):
@@ -207,5 +211,5 @@ def _find_flag_file(name):
     nearest = difflib.get_close_matches(name.removesuffix(".flags"), ours, 1)
     hint = f" Did you mean --flagfile={nearest[0]}?" if nearest else ""
     raise UserError(
-        f"--flagfile: {name!r} is neither in {os.getcwd()} nor in {ROOT}.{hint}"
+        f"--flagfile={name}: no such file in {os.getcwd()} or {ROOT}.{hint}"
     )

@@ -1,4 +1,4 @@
-"""`run.json`: what it takes to repeat a run."""
+"""Write `run.json`: everything needed to repeat a run."""
 
 import glob
 import os
@@ -12,7 +12,7 @@ from official_bert import files, machine
 from official_bert.command_line import found_models
 from official_bert.command_line.flag_values import own_flags
 
-# Their versions decide a result.
+# Packages whose versions affect a result.
 PACKAGES = ("tensorflow", "keras", "numpy", "tokenizers", "absl-py")
 
 
@@ -21,17 +21,17 @@ def write_run_json(
     inputs: Iterable[str | os.PathLike[str] | None],
     datasets: Iterable[dict[str, Any]] = (),
 ) -> None:
-    """Write what it takes to repeat this run: command, flags, versions, hashes.
+    """Write everything needed to repeat this run: command, flags, versions, hashes.
 
-    Every byte that went in is hashed, about a second per gigabyte: a hash of
-    a part would call two different inputs the same.
+    All input bytes are hashed, about one second per gigabyte. A hash of only a part
+    could not distinguish two inputs.
 
     Args:
-      path: the file to write, by convention `run.json` in an output directory
-        or `<output>.run.json` beside an output file.
-      inputs: what went in: files, directories (their files are taken),
-        checkpoint prefixes (`<prefix>.*` is taken). What is not on the disk,
-        is recorded with null; None is left out.
+      path: file to write, by convention `run.json` in an output directory or
+        `<output>.run.json` next to an output file.
+      inputs: input files, directories (all their files), and checkpoint prefixes (all
+        `<prefix>.*`). Inputs that do not exist on disk are recorded as null; None is
+        skipped.
       datasets: records of the datasets that were read by name.
     """
     hashes: dict[str, str | None] = {}
@@ -60,7 +60,7 @@ def write_run_json(
 
 
 def _files_of(name):
-    """Return the files that a directory or a checkpoint's prefix stands for."""
+    """Return the files of a directory or of a checkpoint prefix."""
     if files.is_directory(name):
         found = files.find_in(name, "*")
     else:
@@ -69,7 +69,7 @@ def _files_of(name):
 
 
 def _arguments():
-    """Return what Python was started with, fit for another start."""
+    """Return the arguments of Python, usable for another start."""
     if os.path.basename(sys.argv[0]) == "__main__.py":
         return ["-m", official_bert.__name__, *sys.argv[1:]]
     return sys.argv

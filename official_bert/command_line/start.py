@@ -1,4 +1,4 @@
-"""Start a command of `official_bert.commands` by its name."""
+"""Start a command of `official_bert.commands` by name."""
 
 import importlib
 import sys
@@ -45,8 +45,8 @@ def run_command(module: str, arguments: Sequence[str] | None = None) -> NoReturn
         importlib.import_module("absl")
     except ModuleNotFoundError:
         sys.exit(
-            "error: absl-py is not installed: pip install official-bert, or, in a "
-            "checkout, pip install -r requirements.txt."
+            "error: absl-py is not installed. Run pip install official-bert, or in a "
+            "checkout pip install -r requirements.txt."
         )
     from official_bert.command_line.program import run
 

@@ -1,4 +1,4 @@
-"""Lines of text in and out of a script: files, or the standard streams."""
+"""Read and write lines of text: files, or the standard streams."""
 
 import contextlib
 import io
@@ -16,12 +16,12 @@ STANDARD = "-"
 
 @contextlib.contextmanager
 def opened_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Yield a text stream for an output; a file is there when it is whole."""
+    """Yield a text stream for an output; a file appears only when it is complete."""
     with contextlib.ExitStack() as stack:
         if path == STANDARD:
-            # A program that runs scripts may have put something else in its place.
+            # A program that runs commands may have replaced stdout.
             if isinstance(sys.stdout, io.TextIOWrapper):
-                # Whatever the terminal's encoding is.
+                # Use UTF-8 for any terminal encoding.
                 sys.stdout.reconfigure(encoding="utf-8")
             yield sys.stdout
             return
@@ -31,7 +31,7 @@ def opened_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
-    """Whether an output is a pipe or device, which no new file may replace."""
+    """Return whether an output is a pipe or device, which must not be replaced."""
     if path == STANDARD:
         return True
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
@@ -42,7 +42,7 @@ def lines_of(path: str, on_bytes: Callable[[int], None] | None = None) -> Iterat
 
     Args:
       path: the file, plain or gzipped, or `STANDARD`.
-      on_bytes: function that is told how much has been read.
+      on_bytes: function that receives the number of bytes read.
     """
     from official_bert.corpus import readers
 

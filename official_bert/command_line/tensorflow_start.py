@@ -15,16 +15,15 @@ from official_bert.errors import UserError
 def start_tensorflow(use: Callable[[], Any] | None = None) -> Any:
     """Import TensorFlow and find its devices, without its start-up messages.
 
+    TensorFlow's C++ code prints lines on stderr that no setting disables, such as GPU
+    errors on machines without a GPU. They are shown only if the import fails. Messages
+    of this project are always shown.
+
     Args:
-      use: function of no arguments to call as the first thing; by default the
-        devices are listed.
+      use: function without arguments to call first; by default the devices are listed.
 
     Returns:
-      what `use` returns.
-
-    TensorFlow's C++ side prints lines on stderr that no setting turns off, among
-    them errors about GPUs on machines that have none. They are shown only if the
-    import fails. What this project logs is shown.
+      The result of `use`.
     """
     sys.stderr.flush()
     own = os.dup(2)
@@ -48,7 +47,7 @@ def start_tensorflow(use: Callable[[], Any] | None = None) -> Any:
 
 @contextlib.contextmanager
 def _logging_to(descriptor):
-    """Let what would be logged to stderr be logged to a copy of a descriptor."""
+    """Send log lines for stderr to a copy of a file descriptor."""
     handler = logging.get_absl_handler().python_handler
     with os.fdopen(os.dup(descriptor), "w", encoding="utf-8") as stream:
         before = handler.setStream(stream) if handler.stream is sys.stderr else None

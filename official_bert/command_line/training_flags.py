@@ -1,4 +1,4 @@
-"""The flags of every script that trains: batches, optimizer, devices, saving."""
+"""Define the flags of all training commands: batches, optimizer, devices, saving."""
 
 import dataclasses
 import math
@@ -22,48 +22,56 @@ _Settings = TypeVar("_Settings", bound="DataclassInstance")
 
 FLAGS = flags.FLAGS
 
-HELP_TITLE = "Training, with batches, optimizer, devices, saving"
+HELP_TITLE = "Training (batches, optimizer, devices, saving)"
 
-flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
-flags.DEFINE_bool("do_train", False, "Whether to train.")
-flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
-define_positive("train_batch_size", 32, "Sequences per update, over all devices.")
+flags.DEFINE_string("output_dir", None, "Directory for checkpoints and the model.")
+flags.DEFINE_bool("do_train", False, "Train the model.")
+flags.DEFINE_bool("do_eval", False, "Evaluate the model.")
+define_positive(
+    "train_batch_size", 32, "Sequences per training step, over all devices."
+)
 define_positive("eval_batch_size", 8, "Sequences per evaluation batch.")
 flags.DEFINE_integer(
     "micro_batch_size",
     0,
-    "Sequences that a device handles at once, to save memory; the update is the "
-    "same. 0: all of its share.",
+    "Sequences that a device processes at once, to save memory. The training step "
+    "stays the same. 0: the device's whole share of the batch.",
     lower_bound=0,
 )
 flags.DEFINE_enum(
-    "optimizer", "adam", ("adam", "lamb"), "adam: the original's; lamb: Keras' Lamb."
+    "optimizer",
+    "adam",
+    ("adam", "lamb"),
+    "adam: the original optimizer. lamb: Lamb of Keras.",
 )
 flags.DEFINE_bool(
     "bias_correction",
     False,
-    "Adam with its bias correction, which the original leaves out: steadier where a "
-    "run has a few hundred updates (docs/finetuning.md).",
+    "Use Adam's bias correction, which the original leaves out. It makes runs of a "
+    "few hundred training steps more stable (docs/finetuning.md).",
 )
 flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
 define_positive(
     "stop_at_step",
     None,
-    "End after this update, before the last; a later run can go on.",
+    "Stop after this training step. A later run can resume.",
 )
 define_positive(
     "early_stopping_patience",
     None,
-    "End after so many evaluations in a row without a better one; default: never. "
-    "Fine-tuning leaves the best model then, pre-training the last.",
+    "Stop after this number of evaluations without a better score. Default: never. "
+    "Fine-tuning then keeps the best model, pre-training the last.",
 )
 define_positive(
-    "keep_checkpoint_max", 5, "Newest checkpoints to keep; the best is kept besides."
+    "keep_checkpoint_max",
+    5,
+    "Number of newest checkpoints to keep. The best one is always kept.",
 )
 define_positive(
     "max_skipped_updates",
     20,
-    "End the run after so many updates in a row whose gradient was not finite.",
+    "Stop after this number of consecutive training steps with a gradient that is "
+    "not finite.",
 )
 flags.DEFINE_enum(
     "strategy",
@@ -74,87 +82,95 @@ flags.DEFINE_enum(
 flags.DEFINE_integer(
     "num_devices",
     0,
-    "Devices of this machine to train on; 0: all GPUs, or else the CPU. Without GPUs "
-    "the CPU is split into so many, to try it.",
+    "Devices of this machine to train on. 0: all GPUs, or the CPU if it has none. "
+    "Without GPUs, the CPU is split into this number of devices, for tests.",
     lower_bound=0,
 )
 flags.DEFINE_bool(
     "per_replica_update",
     False,
-    "Take means and clip on each device by itself, as the original did on TPUs.",
+    "Compute means and clip gradients on each device separately, as the original "
+    "does on TPUs.",
 )
 flags.DEFINE_enum(
     "precision",
     "float32",
     PRECISIONS,
-    "Of products and activations (docs/pretraining.md, Memory and speed).",
+    "Precision of matrix products and activations (docs/pretraining.md, Memory and "
+    "speed).",
 )
-flags.DEFINE_bool("xla", False, "Let XLA compile the forward and backward passes.")
+flags.DEFINE_bool("xla", False, "Compile the forward and backward passes with XLA.")
 flags.DEFINE_bool(
     "recompute",
     False,
-    "Compute each layer again for its gradient instead of keeping it: less memory, "
-    "more time.",
+    "Recompute each layer's activations for its gradient instead of storing them. "
+    "Needs less memory and more time.",
 )
 flags.DEFINE_bool(
     "deterministic",
     False,
-    "Make GPUs repeat a run bit for bit, at some cost; CPUs always do.",
+    "Make GPU runs bit-identical, which costs some speed. CPU runs always are.",
 )
 flags.DEFINE_bool(
     "allow_changed_settings",
     False,
-    "Continue a run with another batch, schedule or data than it began with.",
+    "Allow a resumed run to change batch size, schedule or data.",
 )
 flags.DEFINE_integer(
     "seed",
     12345,
-    "Decides initial weights, the order of records, and dropout.",
+    "Seed of initial weights, record order and dropout.",
     lower_bound=0,
     upper_bound=2**32 - 1,
 )
-flags.DEFINE_bool("use_tpu", False, "The same as --strategy=tpu.")
+flags.DEFINE_bool("use_tpu", False, "Same as --strategy=tpu.")
 flags.DEFINE_string(
-    "tpu_name", None, "Name or address of the TPU; default: that of this machine."
+    "tpu_name", None, "Name or address of the TPU. Default: this machine's TPU."
 )
-flags.DEFINE_string("tpu_zone", None, "Zone of the TPU, where it is not this one.")
 flags.DEFINE_string(
-    "gcp_project", None, "Google Cloud project of the TPU, where it is another."
+    "tpu_zone", None, "Zone of the TPU, if it is not this machine's zone."
 )
-flags.DEFINE_string("master", None, "For old commands; it has no effect.")
-flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; all cores are used.")
+flags.DEFINE_string(
+    "gcp_project",
+    None,
+    "Google Cloud project of the TPU, if it is not this machine's project.",
+)
+flags.DEFINE_string("master", None, "For old commands; has no effect.")
+flags.DEFINE_integer(
+    "num_tpu_cores", 8, "For old commands; has no effect: all cores are used."
+)
 
 
 def require_one_of(*names: str) -> None:
-    """Raise `UserError` if none of these flags is given: there is nothing to do."""
+    """Raise `UserError` if none of these flags is given, so there is nothing to do."""
     if not any(FLAGS[name].value for name in names):
         *first, last = (f"--{name}" for name in names)
-        raise UserError(f"At least one of {', '.join(first)} and {last} must be given.")
+        raise UserError(f"Give at least one of {', '.join(first)} and {last}.")
 
 
 def check() -> None:
-    """Raise `UserError` where these flags contradict each other."""
+    """Raise `UserError` if these flags contradict each other."""
     if FLAGS.use_tpu and FLAGS.strategy not in ("auto", "tpu"):
         raise UserError(
-            f"--use_tpu and --strategy={FLAGS.strategy} are given; give one of them."
+            f"--use_tpu and --strategy={FLAGS.strategy} contradict each other. Give "
+            "only one of them."
         )
     if FLAGS.bias_correction and FLAGS.optimizer != "adam":
         raise UserError(
-            f"--bias_correction is a variant of --optimizer=adam; {FLAGS.optimizer} "
-            "always has it: leave it out."
+            "--bias_correction works only with --optimizer=adam. Leave it out: "
+            f"{FLAGS.optimizer} always corrects bias."
         )
     if FLAGS.early_stopping_patience and not FLAGS.do_eval:
-        raise UserError(
-            "--early_stopping_patience counts evaluations; give --do_eval, too."
-        )
+        raise UserError("--early_stopping_patience counts evaluations. Add --do_eval.")
     if not 0 < FLAGS.learning_rate < math.inf:
         raise UserError(
-            f"--learning_rate is {FLAGS.learning_rate}: it must be a number above 0."
+            f"--learning_rate={FLAGS.learning_rate} is invalid. It must be a finite "
+            "number above 0."
         )
 
 
 def make_strategy() -> "tf.distribute.Strategy":
-    """Return the `tf.distribute` strategy that the flags ask for."""
+    """Return the `tf.distribute` strategy that the flags select."""
     import tensorflow as tf
 
     from official_bert.training import strategies
@@ -174,9 +190,9 @@ def settings(settings_class: type[_Settings], **others: Any) -> _Settings:
     """Return the settings of a run.
 
     Args:
-      settings_class: a dataclass. Its fields are flags of the same names, dataclasses
-        of such fields, or have a default.
-      **others: the fields that are no flags, or not as they were given.
+      settings_class: a dataclass. Each field is a flag of the same name, a dataclass of
+        such fields, or has a default.
+      **others: fields that are not flags, or that override flag values.
     """
     values: dict[str, Any] = {}
     for field in dataclasses.fields(settings_class):
@@ -200,7 +216,7 @@ def describe_run(
     inputs: Iterable[str | None],
     datasets: Iterable[dict[str, Any]] = (),
 ) -> None:
-    """Write the model card of a training, and `run.json`, into --output_dir.
+    """Write a training's model card, and `run.json`, to --output_dir.
 
     Args:
       data_flags: names of the flags that name the data, for the card.
@@ -212,7 +228,10 @@ def describe_run(
 
         data = {name: FLAGS[name].value for name in data_flags if FLAGS[name].value}
         if not model_card.write(FLAGS.output_dir, data, in_users_form):
-            print(f"{model_card.CARD_FILE} stays as somebody has changed it.")
-    # An evaluation does not replace what is known of the training.
+            print(
+                f"Keeping {model_card.CARD_FILE} unchanged, because it was edited by "
+                "hand."
+            )
+    # An evaluation must not replace the record of the training.
     name = "run.json" if FLAGS.do_train else "eval_run.json"
     write_run_json(os.path.join(FLAGS.output_dir, name), inputs, datasets)

@@ -3,12 +3,12 @@ r"""Convert a BERT checkpoint from any format to any other.
     python run_scripts/convert_checkpoint.py --model=uncased_L-12_H-768_A-12.zip \
         --to=bert-base-uncased --format=huggingface
 
---model takes Google's directories, prefixes, .index and zip files, the output
-directory of a training run, Model Garden's checkpoints, Hugging Face
-directories and KerasHub presets. Weights arrive bit for bit, heads included, and
-a fine-tuned model's task.json goes along; optimizer state stays behind. An embedding
-model in Hugging Face's format has the files of sentence-transformers. Without --to it
-lists what the model holds. More in docs/checkpoints.md.
+--model accepts Google's directories, prefixes, .index and zip files, the output
+directory of a training run, Model Garden checkpoints, Hugging Face directories and
+KerasHub presets. Weights stay bit-identical, including heads. A fine-tuned model's
+task.json is copied; optimizer state is not. An embedding model in Hugging Face's format
+gets the files of sentence-transformers. Without --to, the command lists the tensors of
+the model. More in docs/checkpoints.md.
 """
 
 import os
@@ -25,7 +25,7 @@ from official_bert.constants import CHECKPOINT_FORMATS, GOOGLE, KERAS_HUB
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("model",)
 MOST_USED: tuple[str, ...] = (
     "to",
@@ -37,15 +37,18 @@ MOST_USED: tuple[str, ...] = (
 
 flags.DEFINE_string("model", None, "Checkpoint to read: a path or a name.")
 define_aliases("model", "from", "init_checkpoint")
-flags.DEFINE_string("to", None, "Directory to write; new or empty.")
+flags.DEFINE_string("to", None, "Directory to write. It must be new or empty.")
 flags.DEFINE_enum("format", None, CHECKPOINT_FORMATS, "Format to write.")
 
 
 def main() -> None:
-    """Convert, or list."""
+    """Convert a checkpoint, or list its tensors."""
     require(*REQUIRED)
     if bool(FLAGS.to) != bool(FLAGS.format):
-        raise UserError("Give --to and --format together, or none of them.")
+        raise UserError(
+            "--to and --format must be given together. Add the missing one, or leave "
+            "out both."
+        )
     source = found_models.find(FLAGS.model)
     start_tensorflow()
     if FLAGS.to:
@@ -72,7 +75,10 @@ def _convert(source):
     )
     notes += _describe_embedding(source, FLAGS.to)
     if task_stays:
-        notes.append("task.json stays behind: a preset has another file of that name.")
+        notes.append(
+            "task.json is not copied: a KerasHub preset has a different file of that "
+            "name."
+        )
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
     model_card.write(FLAGS.to, {"model": FLAGS.model}, in_users_form)
@@ -85,10 +91,13 @@ def _convert(source):
 
 
 def _describe_embedding(source, directory):
-    """Write how an embedding model makes vectors; return notes for the user.
+    """Write the files that describe how an embedding model makes vectors.
 
-    Hugging Face's format has files of sentence-transformers for it, Google's has
-    `task.json`.
+    In Hugging Face's format these are the files of sentence-transformers, in Google's
+    format `task.json`.
+
+    Returns:
+      Notes for the user, a list of str.
     """
     from official_bert.tasks.embedding import directories
 
@@ -102,9 +111,9 @@ def _describe_embedding(source, directory):
 
 
 def _task_files(source):
-    """Return the path of a fine-tuned model's `task.json` in a list, if there is one.
+    """Return a list with the path of a fine-tuned model's `task.json`, if it exists.
 
-    Numbered checkpoints beside it are not the model that it describes.
+    `task.json` describes the finished model, not the numbered checkpoints next to it.
     """
     from official_bert.checkpoints.names import MODEL_PREFIX
     from official_bert.fine_tuning.task_file import TASK_FILE, has_task

@@ -1,15 +1,16 @@
-r"""Make pre-training records from text: masked words, next sentences.
+r"""Create pre-training records from text, with masked tokens and next sentences.
 
     python run_scripts/create_pretraining_data.py \
       --input_file=text.txt --output_file=train.tfrecord --vocab_file=vocab.txt \
       --max_seq_length=128 --max_predictions_per_seq=20 --dupe_factor=5
 
-Same files, flags and seed give the records of google-research/bert's script,
-record for record; all of them are held in memory. --num_workers=8 makes records
-by the same recipe with other draws, in 8 processes, in little memory whatever
-the size of the text, and goes on where it was after a kill; --runner=beam and
---runner=spark make the same ones on a cluster. `manifest.json` beside the output
-says what it holds.
+With the same files, flags and seed, the records equal those of google-research/bert's
+script, record for record. This mode holds all records in memory.
+
+--num_workers=8 uses 8 processes and little memory, for text of any size. It follows the
+same recipe with different random numbers, and resumes after a kill. --runner=beam and
+--runner=spark create the same records as --num_workers, on a cluster. `manifest.json`
+next to the output describes the records.
 """
 
 import dataclasses
@@ -31,94 +32,94 @@ from official_bert.errors import UserError
 flags.DEFINE_string(
     "input_file",
     None,
-    "Text files, a comma-separated list of names and globs, plain or .gz; or "
-    "builtin:python, the prose inside this Python installation "
-    "(builtin:python:heldout is its held-out part); with --num_workers also -, the "
-    "standard input.",
+    "Text files: a comma-separated list of names and globs, plain or .gz. "
+    "builtin:python is the prose of this Python installation (builtin:python:heldout "
+    "is its held-out part). With --num_workers also -, the standard input.",
 )
 flags.DEFINE_string(
     "output_file",
     None,
-    "TFRecord files to write, a comma-separated list; @32 in a name stands for 32 "
-    "files, train@32.tfrecord for train-00000-of-00032.tfrecord and so on. Names "
+    "TFRecord files to write: a comma-separated list. @32 in a name means 32 files: "
+    "train@32.tfrecord stands for train-00000-of-00032.tfrecord and so on. Names "
     "that end in .gz are compressed. Missing folders are created.",
 )
 flags.DEFINE_integer(
     "num_workers",
     None,
-    "Stream the text through that many processes; the records are the same for any "
-    "number, and others than without this flag. Unfinished work is kept in "
-    "<first output file>.work.",
+    "Number of processes that stream the text. Every number gives the same records, "
+    "which differ from those without this flag. Unfinished work is kept in <first "
+    "output file>.work.",
 )
-flags.DEFINE_string("vocab_file", None, "The vocabulary, one token a line.")
+flags.DEFINE_string("vocab_file", None, "Vocabulary file, one token per line.")
 flags.DEFINE_enum(
     "input_format",
     "lines",
     FORMATS,
-    "lines: one sentence a line, a blank line between documents. raw: running "
-    "text. wikiextractor: WikiExtractor's <doc> or JSON output. docs/data.md "
-    "has the details.",
+    "lines: one sentence per line, a blank line between documents. raw: running "
+    "text. wikiextractor: WikiExtractor's <doc> or JSON output. See docs/data.md.",
 )
 flags.DEFINE_bool(
-    "do_lower_case", True, "Lower-case the text: True for uncased vocabularies."
+    "do_lower_case", True, "Lowercase the text. Use True for uncased vocabularies."
 )
-flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word together.")
+flags.DEFINE_bool(
+    "do_whole_word_mask", False, "Mask all WordPiece tokens of a word together."
+)
 flags.DEFINE_string(
     "word_boundaries",
     None,
-    "A segmented copy of each input file, the same lines with spaces between the "
-    "words: whole-word masking for Chinese and other languages without spaces. "
+    "Segmented copy of each input file: the same lines with spaces between the "
+    "words. Gives whole-word masking for Chinese and other languages without spaces. "
     "Implies --do_whole_word_mask.",
 )
 flags.DEFINE_bool(
     "next_sentence_fix",
     False,
-    "Never label a text from the same document a random next sentence, which the "
-    "original does when ten draws find no other document.",
+    "Never label a text from the same document as a random next sentence. The "
+    "original does so if ten draws find no other document.",
 )
 flags.DEFINE_bool(
     "next_sentence_prediction",
     True,
-    "Make every other next sentence a random one. If not, it always is the one that "
-    "follows, and nothing is left to predict (Table 5, No NSP); the trainer needs the "
-    "same.",
+    "Replace half of the next sentences by random ones. If false, segment B always "
+    "follows segment A, and there is no next-sentence prediction (Table 5, No NSP). "
+    "The trainer needs the same setting.",
 )
 flags.DEFINE_integer(
-    "max_seq_length", 128, "Tokens of a sequence; the trainer needs the same."
+    "max_seq_length", 128, "Tokens per sequence. The trainer needs the same value."
 )
 flags.DEFINE_integer(
     "max_predictions_per_seq",
     20,
-    "Most masked tokens of a sequence, about max_seq_length * masked_lm_prob; the "
-    "trainer needs the same.",
+    "Maximum number of masked tokens per sequence, about max_seq_length * "
+    "masked_lm_prob. The trainer needs the same value.",
 )
-flags.DEFINE_integer("seed", 12345, "Seed of every random choice.")
+flags.DEFINE_integer("seed", 12345, "Seed of all random choices.")
 define_aliases("seed", "random_seed")
 flags.DEFINE_enum(
     "masking",
     "static",
     MASKINGS,
-    "static: each record has its masks, as in the original. dynamic: records are "
-    "stored unmasked, and the trainer masks them anew in each epoch.",
+    "static: masks are stored in each record, as in the original. dynamic: records "
+    "are stored unmasked, and the trainer draws new masks in each epoch.",
 )
 flags.DEFINE_integer(
     "dupe_factor",
     None,
-    "Passes over the text, with other masks each; default: 10, and 1 with "
-    "--masking=dynamic.",
+    "Number of passes over the text, each with different masks. Default: 10, or 1 "
+    "with --masking=dynamic.",
 )
-flags.DEFINE_float("masked_lm_prob", 0.15, "Share of tokens to mask.")
+flags.DEFINE_float("masked_lm_prob", 0.15, "Fraction of tokens to mask.")
 flags.DEFINE_string(
     "masking_mix",
     "80/10/10",
-    "What the masked tokens are seen as, in per cent: [MASK], the token itself, a "
-    "random one (Table 8).",
+    "Percentages of masked tokens that become [MASK], stay unchanged, or become a "
+    "random token (Table 8).",
 )
 flags.DEFINE_float(
-    "short_seq_prob", 0.1, "Share of document passes that make shorter sequences."
+    "short_seq_prob", 0.1, "Fraction of document passes that create shorter sequences."
 )
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("input_file", "output_file", "vocab_file")
 MOST_USED: tuple[str, ...] = (
     "max_seq_length",
@@ -135,7 +136,7 @@ MOST_USED: tuple[str, ...] = (
 
 
 def main() -> None:
-    """Check the flags, make the records, describe them."""
+    """Check the flags, create the records and describe them."""
     from official_bert.corpus import readers, text_blocks
     from official_bert.tokenization.full import FullTokenizer
     from official_bert.tokenization.vocabulary import guess_do_lower_case
@@ -149,15 +150,18 @@ def main() -> None:
     tokenizer = FullTokenizer(vocab_file, FLAGS.do_lower_case)
     if tokenizer.do_lower_case != guess_do_lower_case(tokenizer.vocab):
         logging.warning(
-            "--do_lower_case is %s, but %s looks like the vocabulary of %s text; is "
-            "it the right one?",
+            "--do_lower_case is %s, but %s looks like the vocabulary of %s text. "
+            "Check that it is the right one.",
             tokenizer.do_lower_case,
             vocab_file,
             "cased" if tokenizer.do_lower_case else "lower-cased",
         )
     input_files, boundary_files = find_inputs(FLAGS.input_file), []
     if input_files == [text_blocks.STANDARD_INPUT] and FLAGS.num_workers is None:
-        raise UserError("--input_file=- needs --num_workers, be it 1.")
+        raise UserError(
+            "--input_file=- (standard input) needs --num_workers; --num_workers=1 is "
+            "enough."
+        )
     options = {"input_format": FLAGS.input_format}
     if FLAGS.word_boundaries:
         boundary_files = readers.find_inputs(FLAGS.word_boundaries, "--word_boundaries")
@@ -173,13 +177,17 @@ def _settings():
     values["masking_mix"] = MaskingMix.parse(FLAGS.masking_mix)
     values["do_whole_word_mask"] |= bool(FLAGS.word_boundaries)
     if FLAGS.dupe_factor is None:
-        # A record that is masked anew in each epoch needs no copies.
+        # A record that gets new masks in each epoch needs no copies.
         values["dupe_factor"] = 1 if FLAGS.masking == "dynamic" else 10
     return InstanceSettings(**values)
 
 
 def _engine():
-    """Return functions: check outputs, find inputs, make data, write a file beside."""
+    """Return four functions for the chosen engine.
+
+    They check outputs, find inputs, create the data, and write a file next to the
+    output.
+    """
     from official_bert.corpus import text_blocks
     from official_bert.data import pretraining_data
     from official_bert.engines import parallel_data
@@ -187,7 +195,7 @@ def _engine():
     cluster = cluster_flags.cluster_engine()
     if (FLAGS.num_workers is not None or cluster) and FLAGS.word_boundaries:
         raise UserError(
-            "--word_boundaries does not go with --num_workers and --runner: leave "
+            "--word_boundaries cannot be used with --num_workers or --runner. Leave "
             "them out."
         )
     if cluster:

@@ -1,11 +1,11 @@
-r"""Count the parameters of a BERT by part, beside the paper's arithmetic.
+"""Show a model's parameter counts by part, next to the paper's estimates.
 
     python run_scripts/describe_model.py --bert_config_file=configs/bert_base.json
 
     python run_scripts/describe_model.py --size=large
 
-Pure arithmetic, nothing is allocated. Below the account stand the operations
-of one training sequence, for lengths of your choice.
+This is pure arithmetic: no model is built. Below the table, the command prints the
+floating-point operations of one training sequence.
 """
 
 import dataclasses
@@ -18,7 +18,7 @@ from official_bert.command_line.flag_values import locate
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ()
 MOST_USED: tuple[str, ...] = (
     "bert_config_file",
@@ -29,18 +29,18 @@ MOST_USED: tuple[str, ...] = (
 
 flags.DEFINE_string("bert_config_file", None, "bert_config.json of the model.")
 flags.DEFINE_enum(
-    "size", None, list(bert_config.SIZES), "A released size, in place of a file."
+    "size", None, list(bert_config.SIZES), "A released size, instead of a file."
 )
-flags.DEFINE_integer("max_seq_length", 128, "Tokens of a sequence.", lower_bound=1)
+flags.DEFINE_integer("max_seq_length", 128, "Tokens per sequence.", lower_bound=1)
 flags.DEFINE_integer(
-    "max_predictions_per_seq", 20, "Masked words of a sequence.", lower_bound=0
+    "max_predictions_per_seq", 20, "Masked tokens per sequence.", lower_bound=0
 )
 
 
 def main() -> None:
-    """Print the account."""
+    """Print the parameter table."""
     if bool(FLAGS.bert_config_file) == bool(FLAGS.size):
-        raise UserError("Give either --bert_config_file or --size, and not both.")
+        raise UserError("Give either --bert_config_file or --size, but not both.")
     if FLAGS.size:
         config = bert_config.BertConfig.named(FLAGS.size)
     else:
@@ -48,20 +48,20 @@ def main() -> None:
     print(
         f"L={config.num_hidden_layers} layers, H={config.hidden_size} hidden, "
         f"A={config.num_attention_heads} heads of {config.head_size}, "
-        f"I={config.intermediate_size} intermediate,\n"
-        f"V={config.vocab_size} words, P={config.max_position_embeddings} positions, "
-        f"T={config.type_vocab_size} segment types\n"
+        f"I={config.intermediate_size} intermediate,\nV={config.vocab_size} tokens, "
+        f"P={config.max_position_embeddings} positions, T={config.type_vocab_size} "
+        "segment types\n"
     )
     print(_account(parameter_count.parameter_parts(config)))
     length, predictions = FLAGS.max_seq_length, FLAGS.max_predictions_per_seq
     flops = parameter_count.training_flops(config, length, predictions)
     text = (
-        f"\nOne training sequence of {length} tokens with {predictions} masked words: "
-        f"{flops:.3g} operations\n(matrix products, forward and backward)."
+        f"\nOne training sequence of {length} tokens with {predictions} masked "
+        f"tokens: {flops:.3g} operations\n(matrix products, forward and backward)."
     )
     limit = config.max_position_embeddings
     if length > limit:
-        text += f" The model has positions for {limit} tokens, and cannot read it."
+        text += f" The model cannot read this length: it has only {limit} positions."
     print(text)
 
 

@@ -1,10 +1,10 @@
-"""Say whether this machine can run the project, and if not, what to mend.
+"""Check whether this machine can run the project, and list what to fix.
 
     python run_scripts/doctor.py
 
-It looks at the versions of Python and of all dependencies, at releases known
-to be broken, at what TensorFlow finds when it starts, at memory and disk.
-The exit status is 0 if all is well and 1 if something has to be mended.
+It checks the versions of Python and of all dependencies, releases that are known to be
+broken, TensorFlow's start, GPUs, memory and disk. The exit status is 0 if all is well
+and 1 if something must be fixed.
 """
 
 import functools
@@ -27,20 +27,20 @@ from official_bert.command_line.flag_values import IS_CHECKOUT, ROOT
 if typing.TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-# Of a checkout; an installation has its own list, with extras.
+# The checkout's requirements. An installation has its own list, with extras.
 REQUIREMENTS = ROOT / "requirements.txt"
 
 # The range of requires-python in pyproject.toml; a test compares the two.
 PYTHON_RANGE = (3, 11), (3, 14)
 
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ()
 MOST_USED: tuple[str, ...] = ()
 
-# Package -> what is missed without it. All else in requirements.txt is needed.
+# Package -> consequence if it is missing. All others in requirements.txt are required.
 OPTIONAL = {
     "aiohttp": "serve.py cannot run",
-    "matplotlib": "no pictures of training curves and attention",
+    "matplotlib": "no figures of training curves and attention",
     "pytest": "the tests cannot run",
     "tensorboard": "metrics are written as JSON lines only",
 }
@@ -48,14 +48,14 @@ OPTIONAL = {
 # Package -> the extra of this package that installs it.
 EXTRAS = {"aiohttp": "serving", "matplotlib": "plots", "tensorboard": "tensorboard"}
 
-# The releases that requirements.txt excludes, and why.
+# Releases that requirements.txt excludes, with the reason.
 KNOWN_BAD = {
     ("tensorflow-text", "2.20.0"): "its FastWordpieceTokenizer rejects vocabularies",
     ("tensorflow-text", "2.21.0"): "importing it fails (undefined symbol icudt77_dat)",
 }
 
-# What a process of its own tells about TensorFlow: starting it can kill the
-# process, for example on a CPU without AVX.
+# Code that reports on TensorFlow. It runs in a child process, because starting
+# TensorFlow can kill the process, for example on a CPU without AVX.
 PROBE = """
 import json, keras, tensorflow as tf
 probe = {"backend": keras.config.backend(), "gpus": []}
@@ -85,17 +85,17 @@ OK, NOTE, BAD = (functools.partial(Finding, level) for level in ("ok", "note", "
 
 
 def main() -> int:
-    """Print the report; return 1 if anything has to be mended."""
+    """Print the report; return 1 if anything must be fixed."""
     num_bad = 0
     for level, text in examine():
-        # At once: starting TensorFlow takes seconds.
+        # Print each line at once: starting TensorFlow takes seconds.
         print(in_users_form(f"{level:4}  {text}"), flush=True)
         num_bad += level == "bad"
     if not num_bad:
         print("\nThis machine is ready.")
         return 0
     lines = "the line" if num_bad == 1 else f"the {num_bad} lines"
-    print(f"\nThis machine is not ready: mend {lines} marked bad.")
+    print(f"\nThis machine is not ready. Fix {lines} marked bad.")
     return 1
 
 
@@ -104,7 +104,7 @@ def examine() -> Iterator[Finding]:
     yield check_python(sys.version_info)
     if importlib.util.find_spec("packaging") is None:
         install = "-r requirements.txt" if IS_CHECKOUT else PROGRAM
-        yield BAD(f"packaging is not installed: pip install {install}")
+        yield BAD(f"packaging is not installed. Run: pip install {install}")
         return
     versions = machine.installed_versions([*requirements(), "tensorboard"])
     yield from check_versions(versions)
@@ -116,10 +116,10 @@ def examine() -> Iterator[Finding]:
 
 
 def requirements() -> dict[str, "Requirement"]:
-    """Return what this package needs as a dict: package -> `Requirement`.
+    """Return this package's requirements as a dict: package -> `Requirement`.
 
-    In a checkout that is requirements.txt, else what the installed package says, with
-    the extras of `EXTRAS`.
+    They come from requirements.txt in a checkout, else from the installed package's
+    metadata, with the extras of `EXTRAS`.
     """
     from packaging.requirements import Requirement
 
@@ -139,16 +139,16 @@ def requirements() -> dict[str, "Requirement"]:
 
 
 def check_python(version_info: Sequence[typing.Any]) -> Finding:
-    """Judge the version of Python, a tuple like `sys.version_info`."""
+    """Return a finding on the version of Python, a tuple like `sys.version_info`."""
     low, high = PYTHON_RANGE
     text = "Python " + ".".join(map(str, version_info[:3]))
     if low <= tuple(version_info[:2]) < high:
         return OK(text)
-    return BAD(f"{text}: use Python 3.11, 3.12 or 3.13.")
+    return BAD(f"{text} is not supported. Use Python 3.11, 3.12 or 3.13.")
 
 
 def check_versions(versions: Mapping[str, str | None]) -> Iterator[Finding]:
-    """Yield a finding for each package of a dict package -> version or None."""
+    """Yield a finding for each package of a dict: package -> version or None."""
     wanted = requirements()
     for name, version in versions.items():
         requirement = wanted.get(name)
@@ -157,29 +157,29 @@ def check_versions(versions: Mapping[str, str | None]) -> Iterator[Finding]:
             yield NOTE(f"{name} has no release for this system.")
         elif version is None and name in OPTIONAL:
             extra = EXTRAS.get(name)
-            remedy = f" pip install '{PROGRAM}[{extra}]'" if extra else ""
+            remedy = f" Run: pip install '{PROGRAM}[{extra}]'" if extra else ""
             yield NOTE(f"{name} is not installed: {OPTIONAL[name]}.{remedy}")
         elif version is None:
-            yield BAD(f"{name} is not installed: pip install '{requirement}'")
+            yield BAD(f"{name} is not installed. Run: pip install '{requirement}'")
         elif requirement and not requirement.specifier.contains(version, True):
-            reason = f"the range is {requirement.specifier}"
+            reason = f"the supported range is {requirement.specifier}"
             reason = KNOWN_BAD.get((name, version), reason)
-            yield BAD(f"{name} {version}: {reason}; pip install '{requirement}'")
+            yield BAD(f"{name} {version}: {reason}. Run: pip install '{requirement}'")
         else:
             yield OK(f"{name} {version}")
 
 
 def check_environment(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Yield findings on the environment variables that change what Keras is."""
+    """Yield findings on environment variables that select another Keras."""
     if environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
-        yield BAD("TF_USE_LEGACY_KERAS is set, which makes tf.keras Keras 2: unset it.")
+        yield BAD("TF_USE_LEGACY_KERAS is set, so tf.keras is Keras 2. Unset it.")
     backend = environ.get("KERAS_BACKEND", "tensorflow")
     if backend != "tensorflow":
-        yield BAD(f"KERAS_BACKEND is {backend}: unset it, or set it to tensorflow.")
+        yield BAD(f"KERAS_BACKEND is {backend}. Unset it, or set it to tensorflow.")
 
 
 def check_tensorflow(versions: Mapping[str, str | None]) -> Iterator[Finding]:
-    """Start TensorFlow, then TF Text where it is installed; yield findings."""
+    """Start TensorFlow, and TF Text if it is installed; yield findings."""
     if not versions["tensorflow"] or not versions["keras"]:
         return
     has_text = versions.get("tensorflow-text")
@@ -196,11 +196,11 @@ def check_tensorflow(versions: Mapping[str, str | None]) -> Iterator[Finding]:
 
 
 def run_python(code: str) -> tuple[int, str, str]:
-    """Run code in a Python of its own.
+    """Run code in a new Python process.
 
     Returns:
-      (status, output, problem): `problem` is the last line on stderr, or the
-      signal that ended the process; only of use where status is not 0.
+      (status, output, problem): `problem` is the last line on stderr, or the signal
+      that ended the process. It is meaningful only if status is not 0.
     """
     try:
         done = subprocess.run(
@@ -212,9 +212,13 @@ def run_python(code: str) -> tuple[int, str, str]:
             env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
         )
     except subprocess.TimeoutExpired:
-        return 1, "", f"no answer in {PROBE_SECONDS} seconds."
+        return 1, "", f"it did not finish within {PROBE_SECONDS} seconds."
     if done.returncode < 0:
-        return done.returncode, done.stdout, f"signal {-done.returncode} ended it."
+        return (
+            done.returncode,
+            done.stdout,
+            f"it was ended by signal {-done.returncode}.",
+        )
     last_line = (done.stderr.strip().splitlines() or ["no message"])[-1]
     return done.returncode, done.stdout, last_line
 
@@ -227,46 +231,48 @@ def judge_probe(
         yield OK(f"GPU: {name}")
     if not probe["gpus"] and nvidia_smi:
         yield NOTE(
-            "nvidia-smi is here, but TensorFlow sees no GPU: "
-            f"pip install '{PROGRAM}[cuda]' installs its libraries."
+            "nvidia-smi is installed, but TensorFlow finds no GPU. To install "
+            f"TensorFlow's GPU libraries, run: pip install '{PROGRAM}[cuda]'"
         )
     elif not probe["gpus"]:
         yield NOTE("No GPU: everything runs on the CPU.")
     if probe["backend"] != "tensorflow":
-        yield BAD(f"Keras runs on {probe['backend']}: set KERAS_BACKEND=tensorflow.")
+        yield BAD(
+            f"Keras uses the backend {probe['backend']}. Set KERAS_BACKEND=tensorflow."
+        )
     if probe["onednn"]:
         yield OK(
-            "oneDNN is on: fast, but the last digits differ between kinds of CPU "
+            "oneDNN is on. It is fast, but the last digits differ between CPU types "
             "(TF_ENABLE_ONEDNN_OPTS=0 turns it off)."
         )
     elif probe["onednn"] is not None:
         yield NOTE(
-            "oneDNN is off: it is faster on Intel and AMD "
+            "oneDNN is off. It is faster on Intel and AMD CPUs "
             "(TF_ENABLE_ONEDNN_OPTS=1 turns it on)."
         )
 
 
 def check_machine(cores: int | None, memory: int | None) -> Finding:
-    """Judge the CPU cores and the memory in bytes, None where unknown."""
+    """Return a finding on CPU cores and memory in bytes, None where unknown."""
     text = f"{platform.machine()}, {cores} CPU cores"
     if memory is None:
-        return NOTE(f"{text}; this system does not tell its memory.")
+        return NOTE(f"{text}; the memory size of this system is unknown.")
     text += f", {memory / GB:.1f} GB of memory"
     if memory < 2 * GB:
         return BAD(f"{text}: TensorFlow needs 2 GB.")
     if memory < 8 * GB:
-        return NOTE(f"{text}: too little to train a BERT-base.")
+        return NOTE(f"{text}: too little to train BERT-base.")
     return OK(text)
 
 
 def check_disk(folder: str | os.PathLike[str], use: str) -> Finding:
-    """Judge the free space of a folder; `use` says what it is for."""
+    """Return a finding on the free space; remedy: `use` + "another folder"."""
     free = shutil.disk_usage(folder).free
     text = f"{free / GB:.1f} GB free in {folder}"
     if not os.access(folder, os.W_OK):
         return BAD(f"{text}, which is not writable: {use} another folder.")
     if free < GB:
-        return BAD(f"{text}: free some, or {use} another folder.")
+        return BAD(f"{text}: free some space, or {use} another folder.")
     if free < 10 * GB:
-        return NOTE(f"{text}: a BERT-base in training needs more.")
+        return NOTE(f"{text}: training BERT-base needs more.")
     return OK(text)

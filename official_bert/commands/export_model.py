@@ -1,4 +1,4 @@
-r"""Export a model: as an endpoint that takes raw text, or for a device.
+r"""Export a model for servers, for devices, or as a web page.
 
     python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews
@@ -6,19 +6,21 @@ r"""Export a model: as an endpoint that takes raw text, or for a device.
     curl -d '{"instances": ["Wonderful!"]}' \
         http://127.0.0.1:8501/v1/models/reviews:predict
 
-is a SavedModel for TensorFlow Serving, in a folder with a version number; a README.md
-beside it tells how to start a server and ask it. Before it gets its name it is asked
-itself, in a process that knows only TensorFlow, and must answer what Python answers.
+The first command writes a SavedModel for TensorFlow Serving, in a folder with a version
+number. The served model takes raw text. A README.md next to it explains how to start
+and query a server. Before publishing, a process that imports only TensorFlow runs test
+inputs. The export fails if its outputs differ from Python's.
 
     python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews_on_device --format=tflite --dev_file=dev.csv
 
-is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
+This writes a model.tflite with 8-bit weights and all files that it needs. It takes
+token ids and returns predictions.
 
     python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews_page --format=web
 
-writes a folder for any static host: a page that runs this model in the browser.
+This writes a folder for any static web host. Its page runs the model in the browser.
 """
 
 import os
@@ -34,7 +36,7 @@ from official_bert.constants import FLOAT32, FULL_INT8, INT8, QUANTIZATIONS
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("model", "export_dir")
 MOST_USED: tuple[str, ...] = (
     "format",
@@ -50,103 +52,107 @@ MOST_USED: tuple[str, ...] = (
 )
 
 SAVED_MODEL, TFLITE, WEB = "saved_model", "tflite", "web"
-# Lengths of rows in a browser: each takes memory there.
+# Sequence lengths for browsers. Each length takes memory there.
 WEB_LENGTHS = (32, 128)
 
 flags.DEFINE_enum(
     "format",
     SAVED_MODEL,
     [SAVED_MODEL, TFLITE, WEB],
-    "For servers, for devices, or a page for browsers.",
+    "saved_model: for servers. tflite: for devices. web: a page for browsers.",
 )
 flags.DEFINE_string(
     "model",
     None,
-    "Output directory of a finished fine-tuning, of any task; a fine-tuned model of "
-    "Hugging Face; or a pre-trained model, by its path or name.",
+    "Output directory of a finished fine-tuning of any task, a fine-tuned model of "
+    "Hugging Face, or a pre-trained model. Give a path or a name.",
 )
 define_aliases("model", "model_dir", "init_checkpoint")
 flags.DEFINE_string(
     "export_dir",
     None,
-    "For servers, the folder of the versions; a new one goes beside those there. For "
-    "devices, a new folder.",
+    "For servers: folder of the versions; a new version is added to it. For devices "
+    "and browsers: a new folder.",
 )
 flags.DEFINE_string(
-    "model_name", None, "What a server calls it; default: the name of --export_dir."
+    "model_name",
+    None,
+    "Name of the model on the server. Default: the name of --export_dir.",
 )
 flags.DEFINE_integer(
     "version",
     None,
-    "Number of the version; default: the next one.",
+    "Version number. Default: the next one.",
     lower_bound=1,
     upper_bound=2**63 - 1,
 )
 flags.DEFINE_bool(
     "pairs",
     None,
-    "Whether a classifier takes two texts; default: what it was fine-tuned on.",
+    "Whether a classifier takes pairs of texts. Default: as in its fine-tuning.",
 )
 flags.DEFINE_list(
     "lengths",
     None,
-    "Rows are padded to the first of these that fits the longest of a request; "
-    "default: 16,32,64,128,256,512, as far as the model reads.",
+    "Sequence lengths. A request is padded to the smallest length that fits its "
+    "longest text. Default: 16,32,64,128,256,512, up to the model's maximum.",
 )
 flags.DEFINE_integer(
     "max_seq_length",
     None,
-    "Of a pre-trained model: longer texts are cut; default: all that it reads.",
+    "Maximum tokens per text of a pre-trained model; longer texts are cut. Default: "
+    "the model's maximum.",
     lower_bound=3,
 )
 flags.DEFINE_string(
     "check_file",
     None,
-    "Texts to compare with Python besides the built-in ones: JSON lines such as "
-    '{"text": "…"}, with the names of the inputs.',
+    "More texts to compare with Python, in addition to the built-in ones: JSON lines "
+    'such as {"text": "…"}, with the names of the inputs.',
 )
 flags.DEFINE_enum(
     "quantization",
     INT8,
     QUANTIZATIONS,
-    "Of a .tflite. float16 and int8: weights of 16 or 8 bits, a half or a quarter of "
-    "the size; full_int8: the computation too, for chips that know nothing else.",
+    "Quantization of a .tflite. float16 and int8: 16-bit or 8-bit weights, a half or "
+    "a quarter of the size. full_int8: also 8-bit computation, for integer-only "
+    "chips.",
 )
 flags.DEFINE_string(
     "calibration_file",
     None,
-    "For full_int8: texts like those that the model will see, in the form of "
-    "--dev_file; a hundred or more.",
+    "For full_int8: at least a hundred texts like those that the model will see, in "
+    "the format of --dev_file.",
 )
 flags.DEFINE_string(
     "dev_file",
     None,
-    "Of a .tflite: texts with answers, in the form that the model was fine-tuned on, "
-    "to score it before and after.",
+    "For a .tflite: labeled texts in the format of the fine-tuning data. They are "
+    "scored before and after the conversion.",
 )
 flags.DEFINE_float(
     "max_accuracy_drop",
     1.0,
-    "A .tflite that scores so many points less on --dev_file is refused.",
+    "Reject a .tflite that scores more than this number of points lower on --dev_file.",
     lower_bound=0.0,
 )
 flags.DEFINE_string(
     "web_runtime",
     None,
-    "For --format=web: folder with the two files of `npm pack` of LiteRT.js; default: "
-    "npm downloads them.",
+    "For --format=web: folder with the two files of `npm pack` of LiteRT.js. "
+    "Default: npm downloads them.",
 )
 
 
 def main() -> None:
-    """Load, export, compare; say what was written."""
+    """Load the model, export it, compare outputs and report the result."""
     require(*REQUIRED)
     try:
         lengths = [int(value) for value in FLAGS.lengths or ()]
     except ValueError as error:
-        raise UserError(f"--lengths: {FLAGS.lengths} are not whole numbers.") from error
+        raise UserError(f"--lengths: {FLAGS.lengths} must be whole numbers.") from error
     if any(length < 3 for length in lengths):
-        raise UserError("--lengths: no row is shorter than 3 tokens.")
+        raise UserError("--lengths: every length must be at least 3 tokens.")
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
     found_models.find(FLAGS.model)
@@ -174,18 +180,23 @@ def _check_flags():
         given = [f"--{name}" for name in names if FLAGS[name].present]
         if given and FLAGS.format not in formats:
             allowed = " and ".join(f"--format={one}" for one in formats)
-            raise UserError(f"{', '.join(given)}: for {allowed} only; leave it out.")
+            raise UserError(
+                f"{', '.join(given)} works only with {allowed}. Leave it out."
+            )
     for name in ("check_file", "calibration_file", "dev_file"):
         if FLAGS[name].value:
             given_paths.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
     is_full = FLAGS.quantization == FULL_INT8
     if is_full and not (FLAGS.calibration_file and FLAGS.dev_file):
         raise UserError(
-            "--quantization=full_int8 needs --calibration_file, texts like those that "
-            "the model will see, and --dev_file, to see what is lost."
+            "--quantization=full_int8 needs --calibration_file, texts like those "
+            "that the model will see, and --dev_file, to measure the loss of "
+            "accuracy."
         )
     if FLAGS.calibration_file and not is_full:
-        raise UserError("--calibration_file is for --quantization=full_int8 alone.")
+        raise UserError(
+            "--calibration_file needs --quantization=full_int8. Leave it out."
+        )
 
 
 def _export_tflite(lengths):
@@ -207,11 +218,11 @@ def _export_tflite(lengths):
             continue
         if not model.predictor:
             raise UserError(
-                f"--{name}: {FLAGS.model} is pre-trained, and has no task to "
-                "score; leave it out."
+                f"--{name}: {FLAGS.model} is a pre-trained model without a task, so "
+                f"it has no score. Leave --{name} out."
             )
         sets.append(labeled_sets.read(model.predictor, path, f"--{name}"))
-    # What the converter says on its way is for nobody, unless it fails.
+    # Show the converter's messages only if it fails.
     settings = FLAGS.quantization, *sets, FLAGS.max_accuracy_drop
     if FLAGS.format == WEB:
         from official_bert.export.web import writer as web_writer
@@ -227,16 +238,18 @@ def _export_tflite(lengths):
     path = os.path.join(FLAGS.export_dir, FILE)
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
-        f"{report.size / 1e6:.1f} MB\n"
-        f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
-        f"\n{report.on_samples()}"
+        f"{report.size / 1e6:.1f} MB\nOn sample texts, outputs differ from Python's "
+        f"by at most {report.difference:.0e}.\n{report.on_samples()}"
     )
     if report.changes:
         print(f"{FLAGS.dev_file}: {report.scores()}")
         print(*report.changes.lines(), sep="\n")
     elif model.predictor and FLAGS.quantization != FLOAT32:
-        print("What it costs in accuracy was not measured: give --dev_file.")
-    print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")
+        print("The loss of accuracy was not measured. Give --dev_file to measure it.")
+    print(
+        f"{os.path.join(FLAGS.export_dir, 'README.md')} describes the inputs and "
+        "outputs."
+    )
     if FLAGS.format == WEB:
         print(
             "Open it in a browser: python run_scripts/serve.py "
@@ -263,19 +276,20 @@ def _export_saved_model(lengths):
     directory = os.path.normpath(FLAGS.export_dir)
     path, report = writer.write(directory, export, _model_name(), FLAGS.version, rows)
     print(
-        f"Exported to {path}: {export.what}\n"
-        f"A fresh process answers the same as Python on {report['rows']} rows "
-        f"(numbers differ by {report['difference']:.0e} at most)."
+        f"Exported to {path}: {export.what}\nA new process gives the same outputs as "
+        f"Python for {report['rows']} inputs (largest difference "
+        f"{report['difference']:.0e})."
     )
     if not report["has_warmup"]:
         print(
-            "Without requests to warm a server up: pip install "
-            "'official-bert[serving-api]' and export again to have them."
+            "The export has no warm-up requests. To add them, run pip install "
+            "'official-bert[serving-api]' and export again."
         )
     for changed in report["changed"]:
-        print(f"{changed} stays as somebody has changed it.")
+        print(f"Keeping {changed} unchanged, because it was edited by hand.")
     print(
-        f"{os.path.join(directory, 'README.md')} tells how to start and ask a server."
+        f"{os.path.join(directory, 'README.md')} explains how to start and query a "
+        "server."
     )
 
 
@@ -285,11 +299,11 @@ def _title():
 
 
 def _model_name():
-    """Return what a server calls the model."""
+    """Return the name of the model on a server."""
     name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.export_dir))
     if not re.fullmatch(r"[\w.-]+", name):
         raise UserError(
-            f"--model_name: {name!r} is part of a URL; use letters, digits, -, _ and "
-            "dots."
+            f"--model_name={name!r} cannot be part of a URL. Use letters, digits, -, "
+            "_ and dots."
         )
     return name

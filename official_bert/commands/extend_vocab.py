@@ -1,4 +1,4 @@
-r"""Add the words of your field to a pre-trained model.
+r"""Add the words of your domain to a pre-trained model.
 
     python run_scripts/extend_vocab.py --model=uncased_L-12_H-768_A-12 \
         --input_file='corpus/*.txt' --num_words=500 --output_dir=extended
@@ -6,12 +6,13 @@ r"""Add the words of your field to a pre-trained model.
     python run_scripts/extend_vocab.py --model=uncased_L-12_H-768_A-12 \
         --new_words_file=words.txt --output_dir=extended
 
-The first takes the words of the corpus that save most tokens; with
---suggest_only it lists them, and the edited list can be given back as
---new_words_file. Words replace [unused…] tokens first. A new word starts with
-the mean of the embeddings of its pieces: continue the pre-training on your text,
-to teach it more. Texts in which no word begins with a new word keep their ids
-and their hidden states, bit for bit.
+The first command adds the words of the corpus that save the most tokens. With
+--suggest_only it only lists them; edit the list and pass it as --new_words_file.
+
+New words replace [unused…] tokens first. The embedding of a new word starts as the mean
+of the embeddings of its WordPiece tokens. Continue the pre-training on your text to
+train it further. Texts in which no word starts with a new word keep their token ids and
+hidden states, bit for bit.
 """
 
 import dataclasses
@@ -35,11 +36,11 @@ from official_bert.tokenization.vocabulary import check_vocab_size
 from official_bert.tokenization.wordpiece import UNKNOWN
 
 DEFAULT_NUM_WORDS = 500
-# Rows of the table of suggestions, if the whole is written to a file.
+# Rows of the printed table if all suggestions are written to a file.
 MOST_ROWS = 20
 SUGGESTIONS_FILE = "new_words.tsv"
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("model",)
 MOST_USED: tuple[str, ...] = (
     "output_dir",
@@ -54,60 +55,64 @@ MOST_USED: tuple[str, ...] = (
     "use_unused",
 )
 
-flags.DEFINE_string("model", None, "The model to extend: a path or a name.")
+flags.DEFINE_string("model", None, "Model to extend: a path or a name.")
 define_aliases("model", "init_checkpoint")
 flags.DEFINE_string(
-    "output_dir", None, "Directory of the new model, in Google's format; new or empty."
+    "output_dir",
+    None,
+    "Directory of the new model, in Google's format. It must be new or empty.",
 )
 flags.DEFINE_string(
     "input_file",
     None,
-    "Text of your field to take the words from: a comma-separated list of names and "
-    "globs, plain or .gz. With --new_words_file it only shows what the words save.",
+    "Text of your domain that new words are taken from: a comma-separated list of "
+    "names and globs, plain or .gz. With --new_words_file it only shows what the "
+    "words save.",
 )
 flags.DEFINE_enum(
     "input_format",
     "lines",
     readers.FORMATS,
-    "One sentence per line, running paragraphs, or WikiExtractor's output.",
+    "lines: one sentence per line. raw: running text. wikiextractor: WikiExtractor's "
+    "output.",
 )
 flags.DEFINE_string(
     "new_words_file",
     None,
-    "Words to add, one a line; what follows a tab is ignored, so that suggestions can "
-    "be given back.",
+    "Words to add, one per line. Text after a tab is ignored, so that a list of "
+    "suggestions can be used.",
 )
 flags.DEFINE_integer(
     "num_words",
     None,
-    f"Words to suggest at most; {DEFAULT_NUM_WORDS} if not given.",
+    f"Maximum number of suggested words; {DEFAULT_NUM_WORDS} if not given.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
-    "min_frequency", 5, "How often a word must occur to be suggested.", lower_bound=1
+    "min_frequency", 5, "Minimum count of a word to be suggested.", lower_bound=1
 )
-flags.DEFINE_bool("suggest_only", False, "Suggest words, and extend nothing.")
+flags.DEFINE_bool("suggest_only", False, "Suggest words without changing a model.")
 flags.DEFINE_string(
     "suggestions_file",
     None,
-    "Where to write the suggestions, tab-separated: word, count, pieces, tokens saved, "
-    f"and what it is cut into now. Default: {SUGGESTIONS_FILE} in --output_dir.",
+    "File for the suggestions, tab-separated: word, count, number of tokens, tokens "
+    f"saved, current tokens. Default: {SUGGESTIONS_FILE} in --output_dir.",
 )
 flags.DEFINE_bool(
     "keep_other_words",
     False,
-    "Leave out words that change how another word of --input_file is cut.",
+    "Leave out words that change how another word of --input_file is tokenized.",
 )
 flags.DEFINE_bool(
     "use_unused",
     True,
-    "Replace [unused…] tokens before appending. Not for models that were fine-tuned "
-    "with such tokens as markers.",
+    "Replace [unused…] tokens before appending. Turn this off for models that were "
+    "fine-tuned with such tokens as markers.",
 )
 
 
 def main() -> None:
-    """Suggest words, or extend a model by words."""
+    """Suggest words, or add words to a model."""
     require(*REQUIRED)
     _check_flags()
     sources = readers.find_inputs(FLAGS.input_file) if FLAGS.input_file else []
@@ -134,23 +139,23 @@ def _check_flags():
     """Raise `UserError` for flags that are missing or contradict each other."""
     if not FLAGS.new_words_file and not FLAGS.input_file:
         raise UserError(
-            "Give --input_file, a text to take new words from, or --new_words_file, a "
-            "list of them."
+            "Give --input_file, a text that new words are taken from, or "
+            "--new_words_file, a list of words."
         )
     for name in ("num_words", "suggest_only", "suggestions_file"):
         if FLAGS.new_words_file and FLAGS[name].value:
             raise UserError(
-                f"--{name} is about suggestions, and --new_words_file gives the words; "
-                "leave out one of them."
+                f"--{name} is for suggestions, but --new_words_file gives the words. "
+                "Leave one of them out."
             )
     if FLAGS.keep_other_words and not FLAGS.input_file:
-        raise UserError("--keep_other_words needs a text: give --input_file.")
+        raise UserError("--keep_other_words needs a text. Give --input_file.")
     if not FLAGS.suggest_only:
         require("output_dir")
 
 
 def _check_model(checkpoint):
-    """Return the checkpoint with its own files or the given ones, and its tokenizer."""
+    """Return the checkpoint with its own or the given files, and its tokenizer."""
     from official_bert.checkpoints import initialize, model_directory
 
     given = given_files()
@@ -164,34 +169,40 @@ def _check_model(checkpoint):
 
 
 def _count_words(sources, tokenizer):
-    """Return a `WordCounter` of the text, showing how far the reading is."""
+    """Return a `WordCounter` of the text, and show progress while reading."""
     from official_bert.engines import word_counting
 
     counter, _ = word_counting.count_words(
         sources, FLAGS.input_format, tokenizer.do_lower_case, hold_out=False
     )
     if not counter.words():
-        raise UserError("--input_file: there are no words in it: is it the right file?")
+        raise UserError(
+            f"--input_file={FLAGS.input_file} contains no words. Check that it is the "
+            "right file."
+        )
     if counter.pruned:
         print(
             f"To save memory, words seen at most {counter.pruned} times were left "
-            "out; the numbers below are without them."
+            "out. The numbers below do not include them."
         )
     return counter
 
 
 def _suggest(counter, tokenizer, path, shown_path):
-    """Print suggestions, at least one; return their words.
+    """Print suggestions, at least one, and return their words.
 
-    They are also written into the file `path`, if it is not None, which will be
-    `shown_path` in the end.
+    Args:
+      counter: `WordCounter` of the text.
+      tokenizer: tokenizer of the model.
+      path: file that the suggestions are written to, or None.
+      shown_path: final name of this file, for messages.
     """
     unknown = extend.unknown_words(counter, tokenizer)
     if unknown:
         print(
-            f"Words of the text unknown to the model: {len(unknown)}, most often "
+            f"The model does not know {len(unknown)} words of the text, most often "
             f"{' '.join(word for word, _ in unknown[:10])}. They are one token each, "
-            "so none is suggested; --new_words_file can add them."
+            "so they are not suggested. To add them, use --new_words_file."
         )
     suggestions = extend.suggest_words(
         counter,
@@ -202,12 +213,13 @@ def _suggest(counter, tokenizer, path, shown_path):
     )
     if not suggestions:
         raise UserError(
-            "No word of the text is worth adding: none that occurs "
-            f"--min_frequency={FLAGS.min_frequency} times is cut into pieces"
-            f"{' and changes no other word' if FLAGS.keep_other_words else ''}."
+            "There is no word to add: no word that occurs "
+            f"--min_frequency={FLAGS.min_frequency} times is split into several tokens"
+            f"{' without changing another word' if FLAGS.keep_other_words else ''}. "
+            "Use more text or a smaller --min_frequency."
         )
     table = [extend.COLUMNS, *(one.columns for one in suggestions)]
-    # A file has the rest.
+    # The file contains all suggestions.
     shown = table[: MOST_ROWS + 1] if path else table
     width = max(len(word) for word, *_ in shown[1:])
     for word, count, pieces, saved, cut in shown:
@@ -219,7 +231,7 @@ def _suggest(counter, tokenizer, path, shown_path):
 
 
 def _extend(checkpoint, tokenizer, sources):
-    """Choose the words, write the new model and say what it is."""
+    """Choose the words, write the new model and describe it."""
     from official_bert.fine_tuning import model_card
 
     with files.atomic_directory(FLAGS.output_dir, "--output_dir") as directory:
@@ -249,16 +261,16 @@ def _extend(checkpoint, tokenizer, sources):
     unused = sum(index < num_tokens for index in ids.values())
     padding = sum(num_tokens <= index < num_rows for index in ids.values())
     print(
-        f"{FLAGS.output_dir}: {len(ids)} words added, {unused} of them in the place of "
-        f"[unused…] tokens, {padding} in rows that padded the table, "
-        f"{len(ids) - unused - padding} in new rows; vocab_size was {num_rows} and is "
-        f"{extended.config.vocab_size}."
+        f"{FLAGS.output_dir}: {len(ids)} words added: {unused} replaced [unused…] "
+        f"tokens, {padding} replaced padding rows of the embedding table, "
+        f"{len(ids) - unused - padding} are new rows. vocab_size was {num_rows} and "
+        f"is now {extended.config.vocab_size}."
     )
     _report_effect(counter, tokenizer, words)
 
 
 def _words_of_list(sources, tokenizer):
-    """Return the words of --new_words_file, and the counted text if there is one."""
+    """Return the words of --new_words_file, and the counted text or None."""
     words, notes = extend.read_words(FLAGS.new_words_file, tokenizer)
     print(*notes, sep="\n", end="\n" if notes else "")
     if not sources:
@@ -269,11 +281,11 @@ def _words_of_list(sources, tokenizer):
         if not kept:
             raise UserError(
                 f"{FLAGS.new_words_file}: each of its words changes how another word "
-                "of --input_file is cut; leave out --keep_other_words."
+                "of --input_file is tokenized. Leave out --keep_other_words."
             )
         harmful = [word for word in words if word not in kept]
         if harmful:
-            print(f"Left out, with --keep_other_words: {' '.join(harmful)}.")
+            print(f"Left out because of --keep_other_words: {' '.join(harmful)}.")
         words = kept
     return words, counter
 
@@ -297,11 +309,11 @@ def _write_model(checkpoint, tokenizer, ids, directory):
 
 
 def _report_effect(counter, tokenizer, words):
-    """Print what the words save, and which others are cut differently."""
+    """Print the saved tokens, and other words that are tokenized differently."""
     if counter is None:
         print(
-            "Words that begin with a new one may be cut differently; give --input_file "
-            "to see the effect on a text."
+            "Words that start with a new word may be tokenized differently. Give "
+            "--input_file to see the effect on a text."
         )
         return
     old = train.measure_vocab([*tokenizer.vocab], counter)
@@ -309,23 +321,24 @@ def _report_effect(counter, tokenizer, words):
     before, after = (round(q.num_words * q.pieces_per_word) for q in (old, new))
     print(
         f"Tokens of the text: {before} before, {after} with the new words, "
-        f"{1 - after / before:.2%} less. Unknown words: {old.unknown_rate:.4%} before, "
-        f"{new.unknown_rate:.4%} with them."
+        f"{1 - after / before:.2%} less. Unknown words: {old.unknown_rate:.4%} "
+        f"before, {new.unknown_rate:.4%} with them."
     )
     changes = extend.changed_words(counter.words(), tokenizer, words)
     if not changes:
-        print("Every other word of the text keeps its pieces.")
+        print("All other words of the text keep their tokens.")
         return
     occurrences = sum(change.count for change in changes)
     print(
-        f"Other words cut differently, since they begin with a new one: {len(changes)} "
-        f"({occurrences / old.num_words:.2%} of the text), such as "
-        f"{'; '.join(map(str, changes[:3]))}. "
-        "--keep_other_words leaves out what causes this."
+        "Other words are tokenized differently, because they start with a new word: "
+        f"{len(changes)} ({occurrences / old.num_words:.2%} of the text), such as "
+        f"{'; '.join(map(str, changes[:3]))}. --keep_other_words leaves out the new "
+        "words that cause this."
     )
     lost = [change for change in changes if change.after == [UNKNOWN]]
     if lost:
         print(
-            f"Of these, {len(lost)} become unknown, since the vocabulary lacks pieces "
-            f"to go on after the new word, such as {'; '.join(map(str, lost[:3]))}."
+            f"{len(lost)} of these words become unknown, because the vocabulary "
+            "lacks tokens for the part after the new word, such as "
+            f"{'; '.join(map(str, lost[:3]))}."
         )

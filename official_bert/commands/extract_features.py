@@ -1,4 +1,4 @@
-r"""Turn texts into vectors: each token's, or one for each text.
+r"""Compute vectors of texts: one per token, or one per text.
 
     python run_scripts/extract_features.py --model=uncased_L-12_H-768_A-12 \
       --input_file=input.txt --output_file=output.jsonl --layers=-1,-2,-3,-4
@@ -8,11 +8,11 @@ r"""Turn texts into vectors: each token's, or one for each text.
 
 Give both --output_file and --sentence_vectors to write both in one run.
 
-Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines are
-those of google-research/bert's script: tokens, layers, values of 6 digits. An embedding
-model (run_embedding.py, sentence-transformers) says itself how it makes the vector of a
-text. A run with --sentence_vectors alone that was killed continues with the same
-command.
+Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines have
+the format of google-research/bert's script: tokens, layers, values with 6 digits. The
+files of an embedding model (run_embedding.py, sentence-transformers) define how it
+makes the vector of a text. To resume a stopped run with --sentence_vectors alone,
+repeat the command.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ from official_bert.constants import LONG_TEXT, POOLINGS, TRUNCATE
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("input_file", "model")
 MOST_USED: tuple[str, ...] = (
     "output_file",
@@ -48,7 +48,7 @@ MOST_USED: tuple[str, ...] = (
 )
 
 flags.DEFINE_string(
-    "input_file", None, "Text, one a line, plain or .gz; - is standard input."
+    "input_file", None, "Text, one per line, plain or .gz; - is standard input."
 )
 flags.DEFINE_string(
     "output_file", None, "JSON lines with the vectors of each token; - prints them."
@@ -56,54 +56,54 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "sentence_vectors",
     None,
-    "Instead of --output_file or with it: a .npy file for one vector a line, float32 "
-    "[N, H].",
+    "Alone or with --output_file: a .npy file with one vector per line of input, "
+    "float32 [N, H].",
 )
 flags.DEFINE_enum(
     "pooling",
     None,
     POOLINGS,
-    "What a sentence's vector is. mean: of all its tokens, [CLS] and [SEP] among "
-    "them. cls: the vector of [CLS]. pooler: the pooled output. Default: that of an "
-    "embedding model, with its size and normalization, or mean.",
+    "How the vector of a text is made. mean: average of all its tokens, including "
+    "[CLS] and [SEP]. cls: vector of [CLS]. pooler: pooled output. Default: the "
+    "pooling, size and normalization of an embedding model, or mean.",
 )
 flags.DEFINE_string(
     "layers",
     None,
-    "Layers, -1 being the last and 0 the first. Default: -1,-2,-3,-4 for tokens, -1 "
-    "for sentences; the mean of several makes a sentence's vector. With both outputs "
-    "it counts for both.",
+    "Layers, such as -1 for the last and 0 for the first. Default: -1,-2,-3,-4 for "
+    "tokens, -1 for sentence vectors. A sentence vector is the mean over its layers. "
+    "With both outputs, the flag applies to both.",
 )
-flags.DEFINE_string("model", None, "The model: a path in any format, or a name.")
+flags.DEFINE_string(
+    "model", None, "Model: a path in any format, or a name (docs/models.md)."
+)
 define_aliases("model", "init_checkpoint")
 flags.DEFINE_integer(
     "max_seq_length",
     None,
-    "Tokens that the model reads at once, [CLS] and [SEP] among them; default: 128, or "
-    "what the model can read if that is less.",
+    "Maximum tokens that the model reads at once, including [CLS] and [SEP]. "
+    "Default: 128, or the model's maximum if that is less.",
     lower_bound=3,
 )
 flags.DEFINE_enum(
     "long_text",
     None,
     LONG_TEXT,
-    "What becomes of longer texts. truncate: cut off, as in the original. window: "
-    "read through overlapping windows, each token taken from the one where it has "
-    "the most context; an embedding model averages the windows' vectors. Default: "
-    "truncate, or that of an embedding model.",
+    "Handling of longer texts. truncate: cut, as in the original. window: read "
+    "overlapping windows and take each token from the window where it has the most "
+    "context; an embedding model averages the windows' vectors. Default: truncate, "
+    "or the setting of an embedding model.",
 )
 define_positive(
     "doc_stride",
     None,
-    "Tokens from one window's start to the next one's; default: half a window.",
+    "Tokens between the starts of two windows. Default: half a window.",
 )
-define_positive("batch_size", 32, "Rows that go through the model together.")
+define_positive("batch_size", 32, "Number of texts or windows per batch.")
 flags.DEFINE_bool("use_tpu", False, "For old commands; a GPU or the CPU is used.")
-flags.DEFINE_string("master", None, "For old commands; it has no effect.")
-flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; it has no effect.")
-flags.DEFINE_bool(
-    "use_one_hot_embeddings", False, "For old commands; it has no effect."
-)
+flags.DEFINE_string("master", None, "For old commands; has no effect.")
+flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; has no effect.")
+flags.DEFINE_bool("use_one_hot_embeddings", False, "For old commands; has no effect.")
 
 
 def main() -> None:
@@ -156,7 +156,7 @@ def _reading():
 
 
 def _write_sentence_vectors(checkpoint, given, layers):
-    """Write the `.npy`; continue the rows that an earlier run has left."""
+    """Write the `.npy` file; continue the one that an earlier run left."""
     from official_bert.corpus import text_blocks
     from official_bert.corpus.progress import progress
     from official_bert.pretrained import vector_files
@@ -176,11 +176,11 @@ def _write_sentence_vectors(checkpoint, given, layers):
             FLAGS.sentence_vectors, texts, vectors_of, source
         )
     if kept:
-        logging.info("%d vectors were kept of an earlier run.", kept)
+        logging.info("Kept %d vectors of an earlier run.", kept)
 
 
 def _embedding_of(checkpoint, given):
-    """Return the function from texts to vectors of an embedding model, or None."""
+    """Return an embedding model's function from texts to vectors, or None."""
     from official_bert.tasks.embedding.directories import described_task
     from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 
@@ -191,8 +191,8 @@ def _embedding_of(checkpoint, given):
         return None
     if FLAGS.doc_stride:
         raise UserError(
-            "--doc_stride has no effect with an embedding model, whose windows begin "
-            "half a window apart; leave it out."
+            "--doc_stride has no effect with an embedding model: its windows start "
+            "half a window apart. Leave it out."
         )
     changes = {"max_seq_length": FLAGS.max_seq_length, "long_text": FLAGS.long_text}
     changes = {name: value for name, value in changes.items() if value is not None}
@@ -202,8 +202,9 @@ def _embedding_of(checkpoint, given):
     def vectors_of(texts):
         if not all(isinstance(text, str) for text in texts):
             raise UserError(
-                f"{FLAGS.input_file} holds a pair of texts (|||), and an embedding "
-                "model makes vectors of single texts; write them on lines of their own."
+                f"{FLAGS.input_file} contains a pair of texts (|||), but an "
+                "embedding model makes vectors of single texts. Write them on "
+                "separate lines."
             )
         return predictor.vectors(texts)
 
@@ -222,13 +223,14 @@ def _pooling_of(checkpoint, given, layers):
 
 
 def _require_pooling(checkpoint):
-    """Raise `UserError` if both outputs of an embedding model are wanted."""
+    """Raise `UserError` if both outputs of an embedding model are requested."""
     from official_bert.tasks.embedding.directories import described_task
 
     if FLAGS.sentence_vectors and not FLAGS.pooling and described_task(checkpoint):
         raise UserError(
-            "--output_file and --sentence_vectors of an embedding model: give "
-            "--pooling, whose vectors are not normalized, or write them in two runs."
+            "--output_file and --sentence_vectors cannot be combined for an "
+            "embedding model. Add --pooling, whose vectors are not normalized, or "
+            "use two runs."
         )
 
 
@@ -242,37 +244,37 @@ def _describe_run(checkpoint, given):
 
 
 def _outputs():
-    """Return dict of flag -> output, of those that are given."""
+    """Return a dict: flag -> output, of the outputs that are given."""
     values = {name: FLAGS[name].value for name in ("output_file", "sentence_vectors")}
     return {name: value for name, value in values.items() if value}
 
 
 def _parse_layers():
-    """Return the numbers of the tokens' layers and of the sentences' layers."""
+    """Return the layer numbers for tokens and those for sentence vectors."""
     if FLAGS.layers is None:
         return (-1, -2, -3, -4), (-1,)
     if FLAGS.pooling == "pooler" and not FLAGS.output_file:
         raise UserError(
-            "--layers has no effect with --pooling=pooler, which is made from the last "
-            "layer; leave one of them out."
+            "--layers has no effect with --pooling=pooler, which uses the last "
+            "layer. Leave one of them out."
         )
     try:
         layers = tuple(int(number) for number in FLAGS.layers.split(","))
         return layers, layers
     except ValueError as error:
         raise UserError(
-            f"--layers is {FLAGS.layers!r}: it must be whole numbers with commas "
-            "between them, such as -1,-2."
+            f"--layers={FLAGS.layers!r} is invalid. Give whole numbers separated by "
+            "commas, such as -1,-2."
         ) from error
 
 
 def _check_files():
-    """Raise `UserError` before the model is loaded, not after."""
+    """Raise `UserError` for unusable files before the model is loaded."""
     outputs = _outputs()
     if not outputs:
         raise UserError(
-            "Give --output_file for the vectors of tokens, --sentence_vectors for "
-            "those of whole texts, or both."
+            "Give --output_file for token vectors, --sentence_vectors for vectors of "
+            "whole texts, or both."
         )
     for name, output in outputs.items():
         if not streams.is_stream(output):
@@ -280,13 +282,13 @@ def _check_files():
             given_paths.require_no_input([output], [FLAGS.input_file], f"--{name}")
         elif name == "sentence_vectors":
             raise UserError(
-                "--sentence_vectors: a .npy file begins with the number of its rows, "
-                "which is known in the end only, so it cannot be printed; give a file."
+                "--sentence_vectors cannot be printed: a .npy file starts with its "
+                "number of rows, which is known only at the end. Give a file name."
             )
     if len(set(map(os.path.realpath, outputs.values()))) < len(outputs):
         raise UserError(
-            f"--output_file and --sentence_vectors both name {FLAGS.output_file}; give "
-            "each a file of its own."
+            f"--output_file and --sentence_vectors both name {FLAGS.output_file}. "
+            "Use two different files."
         )
     if FLAGS.input_file != streams.STANDARD:
         given_paths.require_readable(FLAGS.input_file, "--input_file")

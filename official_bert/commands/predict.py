@@ -1,32 +1,31 @@
-r"""Ask a fine-tuned model of any task: a line of JSON comes out for each question.
+r"""Predict with a fine-tuned model of any task: one line of JSON per input.
 
-A classifier, texts or pairs, "text a ||| text b", a line each, or a table:
+A classifier reads texts or pairs ("text a ||| text b"), one per line, or a table:
 
     python run_scripts/predict.py --model=output/reviews --input_file=new.csv \
         --output_file=answers.jsonl
 
     echo "Wonderful!" | python run_scripts/predict.py --model=output/reviews
 
-A tagger, texts, a line each, or lines of {"text": ...}:
+A tagger reads texts, one per line, or lines of {"text": ...}:
 
     echo "Anna is in Rome." | python run_scripts/predict.py --model=output/ner
 
-SQuAD, lines of {"question": ..., "context": ...}, or pairs:
+A SQuAD model reads lines of {"question": ..., "context": ...}, or pairs:
 
     echo "Who is in Rome? ||| Anna is in Rome." | \
         python run_scripts/predict.py --model=output/squad
 
-Multiple choice, lines of {"prompt": ..., "choices": [...]}, or SWAG's CSV:
+A multiple-choice model reads lines of {"prompt": ..., "choices": [...]}, or SWAG's CSV:
 
     python run_scripts/predict.py --model=output/swag --input_file=questions.jsonl
 
-An embedding model gives a vector for each text, and for pairs, "text a ||| text b",
-their similarity. A pre-trained encoder, exported for devices (.tflite), gives a vector
-for each text.
+An embedding model prints the vector of each text, or the similarity of each pair ("text
+a ||| text b"). A pre-trained encoder that was exported for devices (.tflite) prints the
+vector of each text.
 
-The directory, or the .tflite, tells the task. A classifier reads of CSV, TSV and JSON
-lines the columns that it was fine-tuned on. For the others a line that begins with { is
-JSON.
+The model's files name its task. From CSV, TSV and JSON lines, a classifier reads the
+columns that it was fine-tuned on. For other tasks, a line that starts with { is JSON.
 """
 
 import itertools
@@ -53,12 +52,12 @@ from official_bert.tasks import prediction_inputs
 from official_bert.tasks.choice.files import read_prompts
 from official_bert.tasks.classifier.data import OwnFiles, read_texts
 
-# Texts of a file that are answered together, those of like length side by side.
+# Texts of a file that are predicted together. Those of similar length share a batch.
 CHUNK = 1024
 TABLES = (".csv", ".tsv", ".tab")
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("model",)
 MOST_USED: tuple[str, ...] = (
     "input_file",
@@ -73,43 +72,47 @@ flags.DEFINE_string(
     "model",
     None,
     "Output directory of a finished fine-tuning; a fine-tuned model of Hugging Face, "
-    "by its path or name; or a .tflite.",
+    "by path or name; or a .tflite file.",
 )
 define_aliases("model", "model_dir", "init_checkpoint")
 flags.DEFINE_string(
     "input_file",
     STANDARD,
-    "What is asked: .txt, .jsonl, and of some tasks .csv or .tsv, also .gz; - is "
-    "standard input.",
+    "Inputs of the model: .txt or .jsonl, for some tasks .csv or .tsv, also .gz; - "
+    "is standard input.",
 )
-flags.DEFINE_string("output_file", STANDARD, "JSON lines; - is standard output.")
+flags.DEFINE_string(
+    "output_file",
+    STANDARD,
+    "File for the predictions, JSON lines; - is standard output.",
+)
 flags.DEFINE_string(
     "text_column",
     None,
-    "Of a classifier's table: column of the text; default: the training's.",
+    "Column of the text in a classifier's table. Default: as in training.",
 )
 flags.DEFINE_string(
     "text_b_column",
     None,
-    "Column of the second text of pairs; default: the training's.",
+    "Column of the second text of pairs. Default: as in training.",
 )
 flags.DEFINE_bool(
     "has_header",
     None,
-    "Whether the first row of a CSV or TSV names its columns; default: as in training, "
-    "or by its looks if --text_column is a number.",
+    "Whether the first row of a CSV or TSV file names the columns. Default: as in "
+    "training, or detected if --text_column is a number.",
 )
 flags.DEFINE_integer(
     "batch_size",
     32,
-    "Texts that go through the model together, or windows of contexts, or choices; 1 "
-    "answers each line that a pipe delivers at once.",
+    "Number of texts, context windows or choices per batch. With 1, each line from a "
+    "pipe is predicted at once.",
     lower_bound=1,
 )
 
 
 def main() -> None:
-    """Load the model, then answer as the questions come."""
+    """Load the model and predict each input."""
     require(*REQUIRED)
     _check_files()
     path = found_models.find(FLAGS.model)
@@ -119,7 +122,7 @@ def main() -> None:
     predictor = load(path, FLAGS.batch_size)
     inputs, size = iter(_inputs_for(predictor.task)), CHUNK
     if FLAGS.input_file == STANDARD:
-        # From a terminal each line is predicted at once.
+        # On a terminal, predict each line at once.
         size = 1 if sys.stdin.isatty() else FLAGS.batch_size
     with opened_output(FLAGS.output_file) as out:
         while chunk := list(itertools.islice(inputs, size)):
@@ -137,16 +140,17 @@ def _check_files():
         given_paths.require_parent(FLAGS.output_file, "--output_file")
         if os.path.realpath(FLAGS.output_file) == os.path.realpath(FLAGS.input_file):
             raise UserError(
-                f"--output_file: {FLAGS.output_file} is the input; choose another name."
+                f"--output_file={FLAGS.output_file} is also the input. Choose "
+                "another name."
             )
     if not _ends_with(TABLES + JSON_LINES) and _columns():
         raise UserError(
-            f"{_columns()} is for tables (.csv, .tsv, .jsonl); leave it out."
+            f"{_columns()} works only for tables (.csv, .tsv, .jsonl). Leave it out."
         )
 
 
 def _columns():
-    """Return the first of the flags on a table's columns that is given, or None."""
+    """Return the first given flag about table columns, or None."""
     names = ("text_column", "text_b_column", "has_header")
     given = (f"--{name}" for name in names if FLAGS[name].value not in (None, ""))
     return next(given, None)
@@ -157,10 +161,10 @@ def _ends_with(endings):
 
 
 def _inputs_for(task):
-    """Return what the model reads of --input_file, an iterable.
+    """Return an iterable of the model's inputs in --input_file.
 
     Args:
-      task: the model's; None for a pre-trained encoder.
+      task: the model's task; None for a pre-trained encoder.
     """
     is_table = _ends_with(TABLES + JSON_LINES)
     if task is None or (task.TASK in (CLASSIFIER, EMBEDDING) and not is_table):
@@ -169,8 +173,8 @@ def _inputs_for(task):
         return _texts_of_table(task)
     if _columns():
         raise UserError(
-            f"{_columns()} is for classifiers, and the model in {FLAGS.model} is "
-            f"of the task {task.TASK}; leave it out."
+            f"{_columns()} is only for classifiers, but the model in {FLAGS.model} "
+            f"has the task {task.TASK}. Leave it out."
         )
     is_stdin = FLAGS.input_file == STANDARD
     name = "Standard input" if is_stdin else FLAGS.input_file
@@ -180,8 +184,8 @@ def _inputs_for(task):
         return read_prompts(FLAGS.input_file, "--input_file")
     if _ends_with(TABLES):
         raise UserError(
-            f"--input_file: {FLAGS.input_file} is a table, which the model in "
-            f"{FLAGS.model} does not read; give lines of text or of JSON."
+            f"--input_file={FLAGS.input_file} is a table, which the model in "
+            f"{FLAGS.model} cannot read. Give lines of text or JSON."
         )
     readers = {
         EMBEDDING: prediction_inputs.texts,
@@ -191,12 +195,12 @@ def _inputs_for(task):
     read = readers.get(task.TASK)
     if read is None:
         raise UserError(
-            f"{FLAGS.model} is of the task {task.TASK!r}, whose inputs predict.py "
-            "cannot read; use official_bert.Predictor in Python."
+            f"{FLAGS.model} has the task {task.TASK!r}, whose inputs predict.py "
+            "cannot read. Use official_bert.Predictor in Python."
         )
     is_json = _ends_with(JSON_LINES)
     inputs = read(lines_of(FLAGS.input_file), name, is_json)
-    # Of JSON lines all are read before the first prediction.
+    # Read all JSON lines before the first prediction, to report errors early.
     return list(inputs) if is_json else inputs
 
 

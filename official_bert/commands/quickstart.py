@@ -1,11 +1,11 @@
-r"""Watch a tiny BERT learn from the text inside this Python installation.
+"""Train a tiny BERT on the text inside this Python installation.
 
     python run_scripts/quickstart.py
 
-Vocabulary, records, pre-training, held-out evaluation, fill-mask examples, a
-picture of the curves, an endpoint that is asked over HTTP, and a TFLite file that
-is asked once, in about ten minutes on two cores. Each step prints the command it
-runs, so that you can run it by hand.
+The steps are: vocabulary, records, pre-training, held-out evaluation, fill-mask
+examples, a figure of the curves, an endpoint with one HTTP query, and a TFLite file
+with one prediction. They take about ten minutes on two cores. Each step prints its
+command, so you can run it yourself.
 """
 
 import json
@@ -27,15 +27,15 @@ from official_bert.command_line.command_table import shown_command
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ()
 MOST_USED: tuple[str, ...] = ("output_dir",)
 
-flags.DEFINE_string("output_dir", "output/quickstart", "Where everything goes.")
+flags.DEFINE_string("output_dir", "output/quickstart", "Directory for all output.")
 
-# Prompts and the word that belongs there, fixed before any training. Each turn
-# of phrase ("greater than", "according to") is in the training text forty
-# times or more; these sentences are not.
+# Prompts and the expected word, fixed before any training. Each phrase ("greater than",
+# "according to") occurs at least forty times in the training text. These sentences do
+# not occur in it.
 PROMPTS = (
     ("Return true if x is a string, [MASK] otherwise.", "false"),
     ("Convert the text to a floating [MASK] number.", "point"),
@@ -49,26 +49,26 @@ PROMPTS = (
     ("Read up to n bytes [MASK] the file.", "from"),
 )
 
-# What a run has to reach to be called learning.
+# Minimum results of a model that has learned.
 WANTED_ACCURACY_RATIO = 2.0
 WANTED_GAIN = 1.0
 WANTED_PROMPTS = 6
 
 
 def main() -> int:
-    """Run each step as its own command; return 1 if the model has not learnt."""
+    """Run each step as a command; return 1 if the model has not learned."""
     exit_at_sigterm()
     folder = FLAGS.output_dir
     files.make_directory(folder, "--output_dir")
     vocab, model = f"{folder}/vocab.txt", f"{folder}/model"
-    _step("A vocabulary from the text that every Python carries.")
+    _step("A vocabulary from the text that every Python installation contains.")
     _command(
         "vocab",
         "--input_file=builtin:python",
         "--vocab_size=8000",
         f"--output_file={vocab}",
     )
-    _step("Training instances: sentence pairs with masked words, as TFRecords.")
+    _step("Training instances: sentence pairs with masked tokens, as TFRecords.")
     before = _hash_of(f"{folder}/train.tfrecord")
     for part, name in (("", "train"), (":heldout", "heldout")):
         _command(
@@ -81,9 +81,12 @@ def main() -> int:
             "--dupe_factor=3",
         )
     if before not in (None, _hash_of(f"{folder}/train.tfrecord")):
-        print("This Python has other text than last time: the model is trained anew.")
+        print(
+            "The text of this Python differs from last time: the model is trained "
+            "again."
+        )
         shutil.rmtree(model, ignore_errors=True)
-    _step("Three of them, as a person reads them.")
+    _step("Three instances, as readable text.")
     _command(
         "inspect",
         f"--input_file={folder}/heldout.tfrecord",
@@ -99,7 +102,7 @@ def main() -> int:
         f"--vocab_file={vocab}",
         f"--output_dir={model}",
     )
-    _step("What has it learnt? Ten prompts that were fixed before training.")
+    _step("What has the model learned? Ten prompts that were fixed before training.")
     answers = _command(
         "fill-mask",
         f"--model={model}",
@@ -108,7 +111,7 @@ def main() -> int:
         capture=True,
     )
     right = _show_answers([json.loads(line) for line in answers.splitlines()])
-    _step("An endpoint: raw text in, over HTTP, and the same answer out.")
+    _step("An endpoint: raw text in, predictions out, over HTTP.")
     export = f"{folder}/exports/quickstart"
     _command("export", f"--model={model}", f"--export_dir={export}")
     _query_endpoint(export)
@@ -135,7 +138,7 @@ def _step(title):
 
 
 def _command(name, *arguments, capture=False):
-    """Print and run one of the commands; return its output if captured."""
+    """Print and run a command; return its output if captured."""
     print(f"$ {shlex.join([*shown_command(name), *arguments])}", flush=True)
     status, output = run_child(
         name,
@@ -146,12 +149,12 @@ def _command(name, *arguments, capture=False):
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )
     if status:
-        raise UserError(f"{name} ended with status {status}; see above.")
+        raise UserError(f"{name} failed with status {status}. See its messages above.")
     return output
 
 
 def _query_endpoint(export):
-    """Serve an export for as long as one query takes."""
+    """Serve an export during one query."""
     arguments = [f"--model={export}", "--port=0"]
     print(f"$ {shlex.join([*shown_command('serve'), *arguments])} &")
     with child_process("serve", arguments, stdout=subprocess.PIPE, text=True) as server:
@@ -159,7 +162,7 @@ def _query_endpoint(export):
         line = server.stdout.readline()
         address = re.search(r"(http://[^/]+)/v1/models/(\S+)", line)
         if not address:
-            raise UserError("serve ended; see above.")
+            raise UserError("serve failed. See its messages above.")
         print(line, end="")
         _command(
             "query",
@@ -172,7 +175,7 @@ def _query_endpoint(export):
 
 
 def _query_tflite(directory):
-    """Print the vector that the `.tflite` of the pre-trained model computes once."""
+    """Print the vector that the `.tflite` of the pre-trained model computes."""
     question = f"{directory}/question.txt"
     files.write_text(question, "The file was opened for reading.\n")
     answer = _command(
@@ -186,7 +189,7 @@ def _query_tflite(directory):
 
 
 def _show_answers(answers):
-    """Print each prompt with its candidates; return how many are right."""
+    """Print each prompt with its candidates; return the number of correct ones."""
     right = 0
     for (text, word), answer in zip(PROMPTS, answers, strict=True):
         tokens = [candidate["token"] for candidate in answer["masks"][0]]
@@ -204,13 +207,14 @@ def _verdict(model, right):
     share, entropy = last["eval_most_frequent_share"], last["eval_unigram_entropy"]
     ratio, gain = accuracy / share, entropy - loss
     checks = {
-        f"held-out masked-LM accuracy {accuracy:.1%}, {ratio:.1f} x that of always "
-        f"guessing the most frequent token ({share:.1%}); wanted "
-        f"{WANTED_ACCURACY_RATIO} x": ratio >= WANTED_ACCURACY_RATIO,
+        f"held-out masked-LM accuracy {accuracy:.1%}, {ratio:.1f} x the accuracy of "
+        f"always guessing the most frequent token ({share:.1%}); at least "
+        f"{WANTED_ACCURACY_RATIO} x required": ratio >= WANTED_ACCURACY_RATIO,
         f"held-out masked-LM loss {loss:.2f} nats, {gain:.2f} below the unigram "
-        f"entropy ({entropy:.2f}); wanted {WANTED_GAIN}": gain >= WANTED_GAIN,
-        f"{right} of {len(PROMPTS)} prompts have the right word in the top five; "
-        f"wanted {WANTED_PROMPTS}": right >= WANTED_PROMPTS,
+        f"entropy ({entropy:.2f}); at least {WANTED_GAIN} required": gain
+        >= WANTED_GAIN,
+        f"{right} of {len(PROMPTS)} prompts have the right word in the top five; at "
+        f"least {WANTED_PROMPTS} required": right >= WANTED_PROMPTS,
     }
     _step("Result")
     for text, passed in checks.items():

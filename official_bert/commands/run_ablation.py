@@ -1,13 +1,13 @@
-r"""Run a table of the paper's ablations: pre-train, fine-tune, evaluate, print it.
+r"""Run one of the paper's ablation tables: pre-train, fine-tune, evaluate, print it.
 
     python run_scripts/run_ablation.py --table=table5 --input_file=text.txt \
         --vocab_file=vocab.txt --glue_data_dir=glue_data --output_dir=output/ablations
 
-Its rows are flag files in configs/ablations, and its steps the ordinary commands.
-What is done is kept in results.jsonl: the same command goes on where it was stopped,
-and tables with the same output directory share what they have in common. Prints the
-paper's numbers beside ours, means and deviations over the seeds. docs/ablations.md
-has the rows.
+The table's rows are flag files in configs/ablations. Its steps are ordinary commands.
+Finished steps are recorded in results.jsonl. To resume a stopped run, repeat the
+command. Tables with the same output directory share common steps. Prints our scores
+next to the paper's, with means and standard deviations over the seeds.
+docs/ablations.md describes the rows.
 """
 
 import itertools
@@ -31,7 +31,7 @@ from official_bert.tasks.glue import tasks as glue_tasks
 from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("table", "input_file", "vocab_file", "output_dir")
 MOST_USED: tuple[str, ...] = (
     "dev_file",
@@ -44,56 +44,62 @@ MOST_USED: tuple[str, ...] = (
     "num_seeds",
 )
 
-flags.DEFINE_enum("table", None, list(TABLES), "Which of them.")
-flags.DEFINE_list("rows", [], "Its rows, by their flag files' names; default: all.")
+flags.DEFINE_enum("table", None, list(TABLES), "Table to run.")
+flags.DEFINE_list(
+    "rows", [], "Rows to run, by the names of their flag files. Default: all."
+)
 flags.DEFINE_list(
     "tasks",
     list(TASKS),
-    "Tasks to fine-tune on, of those that the table has and whose data is given.",
+    "Tasks to fine-tune on. Only tasks of the table with data are used.",
 )
 flags.DEFINE_string(
     "input_file",
     None,
-    "Text files to pre-train on: one sentence a line, a blank line between documents.",
+    "Text files to pre-train on: one sentence per line, a blank line between "
+    "documents.",
 )
 flags.DEFINE_string(
     "dev_file",
     None,
-    "Text files to evaluate on; without them one document in 20 of --input_file is "
-    "kept apart.",
+    "Text files to evaluate on. Default: one document in 20 of --input_file is held "
+    "out.",
 )
 define_aliases("dev_file", "eval_input_file")
 flags.DEFINE_string(
     "vocab_file",
     None,
-    "The vocabulary, of as many entries as the models in configs/ablations: 8,000 "
+    "Vocabulary with as many tokens as the models in configs/ablations: 8,000 "
     "(train_vocab.py --vocab_size=8000).",
 )
 flags.DEFINE_string(
-    "glue_data_dir", None, "Folder of GLUE, with SST-2 and STS-B; without it, neither."
+    "glue_data_dir",
+    None,
+    "Folder of GLUE, with SST-2 and STS-B. Without it, both are skipped.",
 )
 flags.DEFINE_string(
-    "ner_train_file", None, "CoNLL-2003's training file; without it no CoNLL."
+    "ner_train_file", None, "Training file of CoNLL-2003. Without it, CoNLL is skipped."
 )
-flags.DEFINE_string("ner_dev_file", None, "CoNLL-2003's dev file.")
+flags.DEFINE_string("ner_dev_file", None, "Dev file of CoNLL-2003.")
 flags.DEFINE_integer(
     "num_train_steps",
     None,
-    "Updates of each pre-training, a tenth of them warm-up; default: as in "
+    "Training steps of each pre-training; the first tenth is warm-up. Default: as in "
     "configs/ablations/pretraining.flags.",
     lower_bound=10,
 )
 flags.DEFINE_integer(
     "num_seeds",
     3,
-    "Fine-tunings of each model on each task. With 1 the table has no deviations.",
+    "Fine-tuning runs of each model on each task. With 1, the table has no standard "
+    "deviations.",
     lower_bound=1,
 )
-flags.DEFINE_string("output_dir", None, "Where everything goes.")
+flags.DEFINE_string("output_dir", None, "Directory for all output.")
 
 
 def main() -> None:
-    """Check the flags, make the steps that are missing, print the table."""
+    """Check the flags, run the missing steps, print the table."""
     require(*REQUIRED)
     exit_at_sigterm()
     table = find_table(FLAGS.table, FLAGS.rows)
@@ -123,16 +129,20 @@ def main() -> None:
 
 
 def _data(table):
-    """Return the flags that name the files of each of a table's tasks.
+    """Return the flags that name the files of each task of a table.
 
-    Of those that are given; hours before they are needed, it looks if they are there.
+    Only tasks whose flags are given are returned. Missing files are reported here,
+    hours before they are needed.
     """
     flags_of: dict[str, list[str]] = {}
     if FLAGS.glue_data_dir:
         folder = [f"--data_dir={locate(FLAGS.glue_data_dir)}"]
         flags_of |= {"sst-2": folder, "sts-b": folder}
     if bool(FLAGS.ner_train_file) != bool(FLAGS.ner_dev_file):
-        raise UserError("--ner_train_file and --ner_dev_file go together; give both.")
+        raise UserError(
+            "--ner_train_file and --ner_dev_file must be given together. Add the "
+            "missing one."
+        )
     if FLAGS.ner_train_file:
         own = []
         for name in ("train_file", "dev_file"):
@@ -142,22 +152,22 @@ def _data(table):
         flags_of |= {"conll": own, "conll_features": own}
     for name in FLAGS.tasks:
         if name not in TASKS:
-            raise UserError(f"--tasks: {name!r} is none of {', '.join(TASKS)}.")
+            raise UserError(f"--tasks: {name!r} is not one of {', '.join(TASKS)}.")
     wanted = [name for name in table.tasks if name in flags_of and name in FLAGS.tasks]
     glue = [name for name in wanted if TASKS[name].script == "run_classifier.py"]
     for name, split in itertools.product(glue, ("train", "dev")):
         task, folder = glue_tasks.find_task(name), locate(FLAGS.glue_data_dir)
         if not glue_files.has_examples(task, folder, split):
             raise UserError(
-                f"--glue_data_dir: there is no {split} set of {name} in {folder} "
-                f"({task.directory}/{split}.tsv); leave it out with --tasks, or give "
-                "the folder of GLUE."
+                f"--glue_data_dir={folder} has no {split} set of {name} "
+                f"({task.directory}/{split}.tsv). Give the folder of GLUE, or leave "
+                f"{name} out with --tasks."
             )
     return {name: flags_of[name] for name in wanted}
 
 
 def _study(texts, data):
-    """Return the `Study`; folders for it are there."""
+    """Return the `Study`, and create its folders."""
     for name in ("text", "records", "logs"):
         files.make_directory(os.path.join(FLAGS.output_dir, name), "--output_dir")
     heldout = FLAGS.dev_file
@@ -177,12 +187,12 @@ def _study(texts, data):
 
 
 def _run_step(step):
-    """Run a step's command; what it prints goes into a log."""
+    """Run a step's command; write its output to a log."""
     log = os.path.join(FLAGS.output_dir, "logs", step.name.replace("/", "_") + ".log")
     command = command_table.of_module(step.script.removesuffix(".py"))
     print(command_table.in_users_form(f"{step.name}: {step.script}, {log}"), flush=True)
     with open(log, "a", encoding="utf-8") as output:
-        # Errors of an earlier attempt stand before this position.
+        # Errors of an earlier attempt are before this position.
         before = output.tell()
         status, _ = run_child(
             command.name,
@@ -197,5 +207,5 @@ def _run_step(step):
             errors = [line.rstrip() for line in source if line.startswith("error: ")]
         reason = errors[-1].removeprefix("error: ") if errors else f"see {log}."
         raise UserError(
-            f"{step.script} for {step.name} ended with status {status}: {reason}"
+            f"{step.script} for {step.name} failed with status {status}: {reason}"
         )

@@ -1,4 +1,4 @@
-r"""Fine-tune BERT on a GLUE task or on a table of your own; evaluate it; ask it.
+r"""Fine-tune BERT on a GLUE task or on your table; evaluate and predict.
 
     python run_scripts/run_classifier.py --task_name=MRPC --data_dir=glue_data/MRPC \
         --model=uncased_L-12_H-768_A-12 --output_dir=output/mrpc \
@@ -12,9 +12,8 @@ r"""Fine-tune BERT on a GLUE task or on a table of your own; evaluate it; ask it
         --model=uncased_L-12_H-768_A-12 --output_dir=output/imdb \
         --do_train --do_eval --do_predict
 
-The same command again continues where the output directory stands. In the end that
-directory is a model that knows its labels: predict.py --model=… asks it.
-More in docs/finetuning.md.
+To resume a stopped run, repeat the command. At the end, the output directory is a model
+with its labels: use it as predict.py --model=…. More in docs/finetuning.md.
 """
 
 import dataclasses
@@ -44,7 +43,7 @@ from official_bert.tasks.glue.tasks import find_task
 FILES = ("train_file", "dev_file", "test_file")
 COLUMNS = ("text_column", "text_b_column", "label_column", "label_kind")
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("output_dir",)
 MOST_USED: tuple[str, ...] = (
     "do_train",
@@ -65,69 +64,68 @@ flags.DEFINE_string(
     "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, MNLI-mm, AX, QNLI, RTE, WNLI or XNLI.",
 )
 FLAGS["data_dir"].help = (
-    "Folder of the task's TSV files, or of GLUE's; with --dataset: where "
-    "tensorflow-datasets keeps its data (default: TFDS_DATA_DIR, or its own folder)."
+    "Folder of the task's TSV files, or of all of GLUE. With --dataset: folder of "
+    "tensorflow-datasets (default: TFDS_DATA_DIR, or the folder that "
+    "tensorflow-datasets uses)."
 )
-flags.DEFINE_bool(
-    "tfds", False, "With --task_name: the same as --dataset=glue/TASK_NAME."
-)
+flags.DEFINE_bool("tfds", False, "With --task_name: same as --dataset=glue/TASK_NAME.")
 flags.DEFINE_string(
     "train_file",
     None,
-    "Your own data to train on, instead of a task of GLUE: CSV, TSV or JSON lines, "
-    "also .gz.",
+    "Your training data, instead of a GLUE task: CSV, TSV or JSON lines, also .gz.",
 )
 flags.DEFINE_string(
     "dev_file",
     None,
-    "Your own data to evaluate on; without it --do_train splits off --dev_fraction of "
-    "the training file.",
+    "Your evaluation data. Without it, --do_train holds out --dev_fraction of the "
+    "training file.",
 )
 flags.DEFINE_string(
-    "test_file", None, "Your own data for --do_predict; labels may be missing."
+    "test_file", None, "Your data for --do_predict. Labels may be missing."
 )
 flags.DEFINE_string(
     "text_column",
     None,
-    "Column of the texts in your own data, by name or number; default: found by its "
-    "looks.",
+    "Column of the texts in your data, by name or number. Default: detected.",
 )
 flags.DEFINE_string("text_b_column", None, "Column of the second text of pairs.")
-flags.DEFINE_string(
-    "label_column", None, "Column of the labels; default: found by its looks."
-)
+flags.DEFINE_string("label_column", None, "Column of the labels. Default: detected.")
 flags.DEFINE_enum(
     "label_kind",
     None,
     ("single_label", "multi_label", "regression"),
-    "What labels are; default: found by their looks.",
+    "Type of the labels. Default: detected.",
 )
 flags.DEFINE_string(
-    "label_separator", None, "What stands between labels in a cell of multi_label data."
+    "label_separator",
+    None,
+    "Separator between the labels in a cell of multi_label data.",
 )
 flags.DEFINE_bool(
     "has_header",
     None,
-    "Whether the first row names the columns; default: found by its looks.",
+    "Whether the first row names the columns. Default: detected.",
 )
 flags.DEFINE_float(
-    "dev_fraction", 0.1, "Of the training rows, for --do_eval without --dev_file."
+    "dev_fraction",
+    0.1,
+    "Fraction of the training rows to hold out for --do_eval without --dev_file.",
 )
-flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
-flags.DEFINE_integer("predict_batch_size", 8, "Texts per batch of predictions.", 1)
+flags.DEFINE_bool("do_predict", False, "Predict the test set.")
+flags.DEFINE_integer("predict_batch_size", 8, "Texts per prediction batch.", 1)
 flags.DEFINE_integer(
     "max_seq_length",
     None,
-    "Tokens of a text (or pair) at most, [CLS] and [SEP] among them; default: 128, or "
-    "that of the fine-tuned model.",
+    "Maximum tokens of a text or pair, including [CLS] and [SEP]. Default: 128, or "
+    "the setting of the fine-tuned model.",
     lower_bound=3,
 )
 flags.DEFINE_enum(
     "long_text",
     None,
     LONG_TEXT,
-    "What becomes of longer texts. truncate (the default): cut off, as in the "
-    "original. window: read through overlapping windows, whose logits are averaged.",
+    "Handling of longer texts. truncate (default): cut, as in the original. window: "
+    "read overlapping windows and average their logits.",
 )
 flags.DEFINE_bool(
     "bilstm", False, "Train with a new BiLSTM on top of the model (Table 5)."
@@ -135,12 +133,13 @@ flags.DEFINE_bool(
 flags.DEFINE_string(
     "glue_submission",
     None,
-    "Folder for the GLUE server's files; zipped once those of all tasks are there.",
+    "Folder for the GLUE server's files. They are zipped when the files of all tasks "
+    "exist.",
 )
 
 
 def main() -> None:
-    """Check everything that can be checked, then train, evaluate and predict."""
+    """Check the flags and the data, then train, evaluate and predict."""
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
@@ -153,7 +152,7 @@ def main() -> None:
         return
     if FLAGS.do_eval or FLAGS.do_predict:
         _evaluate_and_predict(data)
-    # The data of --dataset are known by name, version and checksums.
+    # run.json identifies --dataset by name, version and checksums.
     folder = () if data.datasets else ("data_dir",)
     fine_tuning_flags.describe_run((*FILES, *folder), data.datasets)
 
@@ -168,12 +167,12 @@ def _check_flags():
 
 
 def _check_files():
-    """Raise `UserError` unless the flags name one kind of data."""
+    """Raise `UserError` unless the flags name exactly one kind of data."""
     is_own = any(FLAGS[name].value for name in FILES)
     if is_own and (FLAGS.task_name or FLAGS.data_dir or FLAGS.tfds):
         raise UserError(
-            "--task_name with --data_dir or --tfds is for GLUE's tasks, --train_file, "
-            "--dev_file and --test_file are for your own data; give one of the two."
+            "--task_name, --data_dir and --tfds are for GLUE tasks; --train_file, "
+            "--dev_file and --test_file are for your own data. Use only one kind."
         )
     if is_own:
         required = fine_tuning_flags.used(*FILES)
@@ -182,9 +181,9 @@ def _check_files():
         require(*required)
     elif not FLAGS.task_name:
         raise UserError(
-            "Give --train_file (--dev_file, --test_file), a table of your own, or "
-            "--task_name and --data_dir, a task of GLUE, or --dataset, a dataset by "
-            "name."
+            "No data given. Give --train_file (--dev_file, --test_file) for your own "
+            "table, --task_name and --data_dir for a GLUE task, or --dataset for a "
+            "dataset by name."
         )
     elif FLAGS.tfds:
         require_tfds("--tfds")
@@ -199,20 +198,21 @@ def _check_named():
     for name in COLUMNS:
         if task and FLAGS[name].value:
             raise UserError(
-                f"--{name}: --dataset={FLAGS.dataset} is a task of GLUE, whose columns "
-                f"and labels are known. Leave --{name} out."
+                f"--{name} cannot be used with --dataset={FLAGS.dataset}, a GLUE "
+                f"task whose columns and labels are fixed. Leave --{name} out."
             )
     if FLAGS.has_header is not None:
-        raise UserError("--has_header is for files. Leave it out.")
+        raise UserError("--has_header is only for files. Leave it out.")
 
 
 def _check_submission():
     task = _glue_task()
     if not task or not FLAGS.do_predict:
-        raise UserError("--glue_submission is for --do_predict of a GLUE task.")
+        raise UserError("--glue_submission needs --do_predict and a GLUE task.")
     if not task.submission:
         raise UserError(
-            f"--glue_submission: the GLUE server takes no {task.name}; leave it out."
+            f"--glue_submission: the GLUE server does not accept {task.name}. Leave "
+            "--glue_submission out."
         )
     files.make_directory(FLAGS.glue_submission, "--glue_submission")
 
@@ -284,11 +284,11 @@ def _make_job(start, data):
 
 
 def _evaluate_and_predict(data):
-    """Evaluate and predict as the flags say, with the model that is left."""
+    """Evaluate and predict with the final model, as the flags say."""
     from official_bert.tasks.classifier import reports as classifier_reports
     from official_bert.tasks.classifier.predictor import ClassifierPredictor
 
-    # Of a training its own, whose threshold may have been changed since.
+    # After training, use the saved task: its threshold may have changed.
     task = None if FLAGS.do_train else data.task
     predictor = fine_tuning_flags.load_predictor(ClassifierPredictor, task)
     files.make_directory(FLAGS.output_dir, "--output_dir")

@@ -8,10 +8,10 @@ r"""Train sentence embeddings: similar texts get similar vectors.
         --output_dir=output/search --corpus_file=corpus.jsonl \
         --queries_file=queries.jsonl --relevance_file=qrels.tsv
 
-A row is a pair of texts, perhaps with hard negatives or a score, or a text with the
-name of its group; of a .txt each line is a text. The negatives of a text are all other
-texts of the batch, on all devices. --micro_batch_size=N makes large batches fit into
-memory (gradient caching): the update stays that of the whole batch. More in
+A row is a pair of texts, optionally with hard negatives or a score, or a text with the
+name of its group. In a .txt file, each line is a text. The negatives of a text are all
+other texts of the batch, on all devices. --micro_batch_size=N makes large batches fit
+into memory (gradient caching); the training step still uses the whole batch. More in
 docs/embeddings.md.
 """
 
@@ -35,7 +35,7 @@ from official_bert.tasks.embedding.task import EmbeddingTask
 FILES = ("train_file", "dev_file", "test_file")
 RETRIEVAL_FILES = ("corpus_file", "queries_file", "relevance_file")
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("output_dir",)
 MOST_USED: tuple[str, ...] = (
     "do_train",
@@ -51,72 +51,79 @@ MOST_USED: tuple[str, ...] = (
 )
 
 flags.DEFINE_string(
-    "train_file", None, "Texts to train on: .csv, .tsv, .jsonl or .txt, also .gz."
+    "train_file", None, "Training texts: .csv, .tsv, .jsonl or .txt, also .gz."
 )
-flags.DEFINE_string("dev_file", None, "Pairs to evaluate on, in the same form.")
+flags.DEFINE_string("dev_file", None, "Pairs to evaluate on, in the same format.")
 flags.DEFINE_string(
     "test_file", None, "For --do_predict: pairs to compare, or texts for vectors."
 )
 flags.DEFINE_list(
     "text_columns",
     [],
-    "Columns of the texts: anchor, positive, then hard negatives. Default: found by "
-    "their usual names.",
+    "Columns of the texts: anchor, positive, then hard negatives. Default: columns "
+    "with the usual names.",
 )
 flags.DEFINE_string(
-    "score_column", None, "Column of how similar the two texts are; default: score."
+    "score_column", None, "Column of the similarity of the two texts. Default: score."
 )
 flags.DEFINE_string(
     "group_column",
     None,
-    "Column of the group of each text; texts of one group mean the same. Default: "
-    "group.",
+    "Column of the group of each text. Texts of one group have the same meaning. "
+    "Default: group.",
 )
 flags.DEFINE_bool(
     "has_header",
     None,
-    "Whether the first row of a CSV or TSV names its columns; default: by its looks.",
+    "Whether the first row of a CSV or TSV file names the columns. Default: detected.",
 )
-flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
-flags.DEFINE_integer("predict_batch_size", 32, "Texts per batch of predictions.", 1)
+flags.DEFINE_bool("do_predict", False, "Predict the test set.")
+flags.DEFINE_integer("predict_batch_size", 32, "Texts per prediction batch.", 1)
 flags.DEFINE_integer(
     "max_seq_length",
     None,
-    "Tokens of a text at most, [CLS] and [SEP] among them; default: 128, or that of "
-    "the model in --model.",
+    "Maximum tokens of a text, including [CLS] and [SEP]. Default: 128, or the "
+    "setting of the model in --model.",
     lower_bound=3,
 )
 flags.DEFINE_enum(
     "loss",
     None,
     EMBEDDING_LOSSES,
-    "info_nce: find the positive among all texts of the batch. cosent: order pairs by "
+    "info_nce: find the positive among all texts of the batch. cosent: rank pairs by "
     "their scores. cosine: make cosines equal the scores. simcse: info_nce of each "
-    "text with itself under other dropout. Default: by the training file.",
+    "text with itself under a different dropout mask. Default: chosen from the "
+    "training file.",
 )
 flags.DEFINE_float(
-    "temperature", 0.05, "Cosines are divided by it, except for --loss=cosine.", 1e-6
+    "temperature",
+    0.05,
+    "Divisor of cosines in the loss, except for --loss=cosine.",
+    1e-6,
 )
 flags.DEFINE_bool(
-    "symmetric", True, "For --loss=info_nce also search the anchor of each positive."
+    "symmetric",
+    True,
+    "With --loss=info_nce, also search for the anchor of each positive.",
 )
 flags.DEFINE_float(
     "max_score",
     None,
-    "For --loss=cosine: score of two texts that mean the same; default: the highest of "
-    "the training file.",
+    "With --loss=cosine: score of two texts with the same meaning. Default: the "
+    "highest score of the training file.",
 )
 flags.DEFINE_enum(
     "pooling",
     None,
     POOLINGS,
-    "The vector of a text: the mean of its tokens' vectors, that of [CLS], or the "
-    "pooled output. Default: mean, or that of the model in --model.",
+    "Vector of a text: the mean of its token vectors, the vector of [CLS], or the "
+    "pooled output. Default: mean, or the setting of the model in --model.",
 )
 flags.DEFINE_bool(
     "normalize",
     None,
-    "Whether vectors have length 1; default: yes, or as in --model.",
+    "Whether vectors have length 1. Default: yes, or the setting of the model in "
+    "--model.",
 )
 flags.DEFINE_list(
     "matryoshka_sizes",
@@ -124,36 +131,39 @@ flags.DEFINE_list(
     "Train vectors that can be cut to these sizes, for example 384,128,64.",
 )
 flags.DEFINE_integer(
-    "vector_size", None, "Keep only so many of the first numbers of a vector.", 1
+    "vector_size", None, "Keep only this number of leading values of a vector.", 1
 )
 flags.DEFINE_enum(
     "long_text",
     None,
     LONG_TEXT,
-    "Longer texts are cut, or read through windows whose vectors are averaged; not in "
-    "training. Default: truncate.",
+    "Handling of longer texts, except in training. truncate (default): cut. window: "
+    "read windows and average their vectors.",
 )
 flags.DEFINE_string(
     "corpus_file",
     None,
     'With --do_eval: documents to search, {"_id": ..., "text": ...} or plain lines.',
 )
-flags.DEFINE_string("queries_file", None, "Queries for --corpus_file, likewise.")
 flags.DEFINE_string(
-    "relevance_file", None, "Rows of query id, document id, and gain above 0 or 0."
+    "queries_file", None, "Queries for --corpus_file, in the same format."
+)
+flags.DEFINE_string(
+    "relevance_file", None, "Rows of query id, document id, and gain (0 or higher)."
 )
 FLAGS["train_batch_size"].help = (
-    "Examples per update, over all devices. Each text is compared with all texts of "
-    "the batch, so that larger batches teach more."
+    "Examples per training step, over all devices. Each text is compared with all "
+    "texts of the batch, so larger batches train better vectors."
 )
 FLAGS["micro_batch_size"].help = (
-    "Examples that a device handles at once, to save memory; the update is that of the "
-    "whole batch (gradient caching, about a third slower). 0: all of its share."
+    "Examples that a device processes at once, to save memory. The training step "
+    "still uses the whole batch (gradient caching, about a third slower). 0: the "
+    "device's whole share of the batch."
 )
 
 
 def main() -> None:
-    """Check everything that can be checked, then train, evaluate and predict."""
+    """Check the flags and the data, then train, evaluate and predict."""
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
@@ -170,7 +180,7 @@ def main() -> None:
 
 
 def _used():
-    """Return the names of the flags of data that this run reads."""
+    """Return the names of the data flags that this run reads."""
     names = fine_tuning_flags.used(*FILES)
     is_optional = FLAGS.corpus_file and not FLAGS.dev_file
     return [name for name in names if name != "dev_file" or not is_optional]
@@ -181,19 +191,19 @@ def _check_flags():
     given = [name for name in RETRIEVAL_FILES if FLAGS[name].value]
     if given:
         if not FLAGS.do_eval:
-            raise UserError(f"--{given[0]} is for --do_eval; give that, too.")
+            raise UserError(f"--{given[0]} needs --do_eval. Add --do_eval.")
         require(*RETRIEVAL_FILES)
         fine_tuning_flags.require_files(*RETRIEVAL_FILES)
     if FLAGS.do_train and FLAGS.do_eval and not FLAGS.dev_file:
         raise UserError(
-            "--do_train with --do_eval needs --dev_file, which decides which model is "
-            "the best; give it, or evaluate the corpus in a second run."
+            "--do_train with --do_eval needs --dev_file, which selects the best "
+            "model. Give it, or evaluate the corpus in a second run."
         )
     _sizes()
 
 
 def _sizes():
-    """Return the numbers of --matryoshka_sizes."""
+    """Return the numbers of --matryoshka_sizes, largest first."""
     for text in FLAGS.matryoshka_sizes:
         if not text.strip().isdecimal() or not int(text):
             raise UserError(
@@ -205,7 +215,7 @@ def _sizes():
 def _read_data():
     """Return a dict of flag name -> list of `EmbeddingExample`.
 
-    Data sets by name (`glue/stsb`) are to be opened here.
+    Datasets by name (`glue/stsb`) can be opened here.
     """
     columns = embedding_files.ColumnNames(
         tuple(FLAGS.text_columns),
@@ -222,11 +232,11 @@ def _read_data():
 
 
 def _task(path, config=None):
-    """Return the `EmbeddingTask` of the flags, and else of a model's directory.
+    """Return the `EmbeddingTask` of the flags, completed from a model's directory.
 
     Args:
-      path: of the model; None without one.
-      config: its `BertConfig`, for the length that it reads.
+      path: path of the model; None without one.
+      config: its `BertConfig`, which limits the length.
     """
     from official_bert.tasks.embedding.directories import described_task
 
@@ -240,8 +250,8 @@ def _task(path, config=None):
         task = dataclasses.replace(task, size=FLAGS.vector_size)
     if task.long_text == WINDOW and task.max_seq_length < 5:
         raise UserError(
-            f"--max_seq_length is {task.max_seq_length}, but windows need at "
-            "least 5 tokens."
+            f"--max_seq_length={task.max_seq_length} is too short: windows need at "
+            "least 5 tokens. Use a larger value."
         )
     return task
 
@@ -261,7 +271,8 @@ def _make_job(start, data):
     ):
         if max(sizes, default=1) > width:
             raise UserError(
-                f"--{flag}: {max(sizes)} is more than the {width} numbers of a vector."
+                f"--{flag}: {max(sizes)} exceeds the vector size {width}. Use a "
+                "smaller number."
             )
     dev = None
     if "dev_file" in data:
@@ -284,8 +295,8 @@ def _loss(examples):
         highest = max((example.score or 0.0 for example in examples), default=0.0)
     if name == "cosine" and highest <= 0:
         raise UserError(
-            f"--max_score is {highest:g}: it must be above 0, the score of two texts "
-            "that mean the same."
+            f"--max_score={highest:g} is invalid. It is the score of two texts with "
+            "the same meaning and must be above 0."
         )
     print(f"Loss: {name}.", flush=True)
     symmetric = FLAGS.symmetric and name != "simcse"
@@ -293,7 +304,7 @@ def _loss(examples):
 
 
 def _evaluate_and_predict(data):
-    """Evaluate and predict as the flags say, with the model that is left."""
+    """Evaluate and predict with the final model, as the flags say."""
     from official_bert.tasks.embedding import corpus, evaluation, reports
     from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 

@@ -1,4 +1,4 @@
-r"""Fine-tune BERT to find names, and other entities; evaluate it; tag files.
+r"""Fine-tune BERT to tag named entities; evaluate it; tag files.
 
     python run_scripts/run_ner.py --model=cased_L-12_H-768_A-12 \
         --train_file=train.txt --dev_file=valid.txt --test_file=test.txt \
@@ -7,9 +7,9 @@ r"""Fine-tune BERT to find names, and other entities; evaluate it; tag files.
     python run_scripts/run_ner.py --model=cased_L-12_H-768_A-12 \
         --dataset=conll2003 --do_train --do_eval --do_predict --output_dir=output/ner
 
-Files have CoNLL columns (a word a line, its tag last, a blank line between
-sentences), or are JSON lines: {"text": …, "entities": [{"start", "end", "label"}]}.
-More in docs/finetuning.md.
+Files have CoNLL columns (one word per line, its tag last, a blank line between
+sentences) or are JSON lines: {"text": …, "entities": [{"start", "end", "label"}]}. More
+in docs/finetuning.md.
 """
 
 import dataclasses
@@ -33,10 +33,10 @@ from official_bert.tasks.ner import sentences as ner_sentences
 from official_bert.tasks.ner.files import has_tags, read_ner_file
 
 FILES = ("train_file", "dev_file", "test_file")
-# Flag of a file -> part of a dataset that stands for it.
+# File flag -> part of a dataset that replaces the file.
 PARTS = dict(zip(FILES, (TRAIN, DEV, TEST), strict=True))
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("output_dir",)
 MOST_USED: tuple[str, ...] = (
     "do_train",
@@ -56,51 +56,53 @@ flags.DEFINE_string("dev_file", None, "CoNLL columns or JSON lines to evaluate o
 flags.DEFINE_string(
     "test_file",
     None,
-    "CoNLL columns or JSON lines to tag; tags are scored if there, other columns left.",
+    "CoNLL columns or JSON lines to tag. Existing tags are used for scores; other "
+    "columns are kept.",
 )
-flags.DEFINE_bool("do_predict", False, "Whether to tag the test file.")
-flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)
+flags.DEFINE_bool("do_predict", False, "Tag the test file.")
+flags.DEFINE_integer("predict_batch_size", 8, "Windows per prediction batch.", 1)
 flags.DEFINE_integer(
     "max_seq_length",
     None,
-    "Tokens of a window at most; it is filled with the sentences around; default: 128, "
-    "or that of the fine-tuned model.",
+    "Maximum tokens of a window. Neighboring sentences fill the window. Default: "
+    "128, or the setting of the fine-tuned model.",
     lower_bound=3,
 )
 flags.DEFINE_integer(
     "doc_stride",
     None,
-    "Tokens from one window's start to the next one's; default: half a window, or that "
-    "of the model.",
+    "Tokens between the starts of two windows. Default: half a window, or the "
+    "setting of the fine-tuned model.",
     lower_bound=1,
 )
 flags.DEFINE_bool(
     "one_sentence",
     None,
-    "Read each sentence alone, without those around it; default: no, or as the model; "
-    "with --dataset always.",
+    "Read each sentence alone, without neighboring sentences. Default: no, or the "
+    "setting of the fine-tuned model. Always on with --dataset.",
 )
 flags.DEFINE_bool(
-    "label_all_pieces", None, "Train all pieces of a word, not the first alone."
+    "label_all_pieces",
+    None,
+    "Train on all WordPiece tokens of a word, not only the first.",
 )
 flags.DEFINE_enum(
     "feature_based",
     None,
     FEATURE_LAYERS,
-    "Do not fine-tune: train a two-layer BiLSTM on these layers (Table 7).",
+    "Do not fine-tune BERT: train a two-layer BiLSTM on these layers (Table 7).",
 )
 flags.DEFINE_bool(
-    "bilstm", None, "Put a new BiLSTM on the model that is fine-tuned (Table 5)."
+    "bilstm", None, "Add a new BiLSTM on top of the fine-tuned model (Table 5)."
 )
 
-# The flags that a `NerTask` is made of: those that a model may be asked with, and those
-# that it has to be trained with.
+# Flags that define a `NerTask`: READING can change for prediction, TRAINING cannot.
 READING = ("max_seq_length", "doc_stride", "one_sentence")
 TRAINING = ("label_all_pieces", "feature_based", "bilstm")
 
 
 def main() -> None:
-    """Check everything that can be checked, then train, evaluate and tag."""
+    """Check the flags and the data, then train, evaluate and tag."""
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
@@ -119,21 +121,21 @@ def main() -> None:
 
 def _check_flags():
     if FLAGS.bilstm and FLAGS.feature_based:
-        raise UserError("--feature_based has a BiLSTM of its own; leave --bilstm out.")
+        raise UserError("--feature_based already has a BiLSTM. Leave --bilstm out.")
     if not dataset_flags.check(FILES):
         dataset_flags.check_unused_data_dir()
         fine_tuning_flags.require_files(*fine_tuning_flags.used(*FILES))
     elif FLAGS.one_sentence is False:
         raise UserError(
-            "--noone_sentence: the sentences of --dataset have no order and no "
-            "documents. Leave it out, or read files."
+            "--noone_sentence cannot be used with --dataset, whose sentences have no "
+            "order and no documents. Leave it out, or read files."
         )
 
 
 def _read_data(dataset):
     """Return a dict of flag name -> `NerData`, of all files that a training needs.
 
-    Without a training it is empty: the model has to tell its labels first.
+    Without a training it is empty, because the labels come from the model.
     """
     if not FLAGS.do_train:
         return {}
@@ -141,13 +143,13 @@ def _read_data(dataset):
     if not train.labels:
         raise UserError(
             f"--train_file: {FLAGS.dataset or FLAGS.train_file} has no entities to "
-            "learn; all its words are tagged O."
+            "learn: all its words are tagged O."
         )
     return {"train_file": train, **_read_asked(dataset, train.labels)}
 
 
 def _read_asked(dataset, labels):
-    """Return a dict of flag name -> `NerData`, of what is evaluated and tagged."""
+    """Return a dict of flag name -> `NerData`, of the files to evaluate and tag."""
     used = fine_tuning_flags.used(*FILES)
     return {flag: _read(dataset, flag, labels) for flag in used if flag != "train_file"}
 
@@ -164,8 +166,7 @@ def _make_job(start, data):
     start.check_length(task.max_seq_length)
     if start.tokenizer.do_lower_case:
         logging.warning(
-            "The model is uncased: names are found better by a cased one, as the "
-            "paper's."
+            "The model is uncased. A cased model, as in the paper, finds names better."
         )
     features = ner.convert(task, train.documents, start.tokenizer)
     dev = data["dev_file"].documents if FLAGS.do_eval else None
@@ -173,9 +174,10 @@ def _make_job(start, data):
 
 
 def _known_task(path):
-    """Return the `NerTask` of a model, to be read as the flags say.
+    """Return a model's `NerTask`, with the reading settings of the flags.
 
-    It is None where nothing tells its tags; the model's loader says what is wrong.
+    It is None if the model does not define its tags; the model's loader then raises the
+    error.
     """
     from official_bert.checkpoints import any_format
     from official_bert.tasks.ner import training as ner
@@ -192,20 +194,20 @@ def _known_task(path):
     for name, value in training_flags.given(*TRAINING).items():
         if value != getattr(known, name):
             raise UserError(
-                f"--{name} is for --do_train, and {path} was trained otherwise; leave "
-                "it out, or train with it."
+                f"--{name} differs from the training of {path}, and works only with "
+                "--do_train. Leave it out, or train with it."
             )
     return dataclasses.replace(known, **_given_reading())
 
 
 def _given_reading():
-    """Return the values of `READING` that are given; a dataset has no documents."""
+    """Return the given values of `READING`; a dataset has no documents."""
     always = {"one_sentence": True} if FLAGS.dataset else {}
     return training_flags.given(*READING) | always
 
 
 def _read(dataset, flag, labels=None):
-    """Return the `NerData` of a file, or of the dataset; log what it contains."""
+    """Return the `NerData` of a file or of the dataset; log its contents."""
     if dataset:
         split = dataset.require_split(PARTS[flag])
         data = ner_datasets.read_sentences(dataset, split, labels)
@@ -219,7 +221,7 @@ def _read(dataset, flag, labels=None):
 
 
 def _evaluate_and_predict(dataset, data):
-    """Evaluate and tag as the flags say, with the model that is left."""
+    """Evaluate and tag with the final model, as the flags say."""
     from official_bert.tasks.ner import reports as ner_reports
     from official_bert.tasks.ner.predictor import NerPredictor
 

@@ -1,4 +1,4 @@
-r"""Pre-train BERT on masked words and next sentences.
+r"""Pre-train BERT with masked LM and next-sentence prediction.
 
     python run_scripts/run_pretraining.py --flagfile=configs/tiny.flags
 
@@ -8,9 +8,8 @@ r"""Pre-train BERT on masked words and next sentences.
         --do_train --train_batch_size=32 --num_train_steps=2000 \
         --num_warmup_steps=200 --learning_rate=5e-4
 
-The same command again continues where the output directory stands, also after a
-kill. In the end that directory is a model: `fill_mask.py --model=…` asks it.
-More in docs/pretraining.md.
+To resume, repeat the command, even after a kill. At the end, the output directory is a
+model: try it with `fill_mask.py --model=…`. More in docs/pretraining.md.
 """
 
 from typing import Any
@@ -30,7 +29,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("input_file", "output_dir")
 MOST_USED: tuple[str, ...] = (
     "flagfile",
@@ -54,71 +53,74 @@ flags.DEFINE_string("input_file", None, "TFRecords to train on (names and globs)
 flags.DEFINE_string(
     "dev_file",
     None,
-    "Held-out TFRecords to evaluate on; without it --input_file, as in the original.",
+    "Held-out TFRecords to evaluate on. Default: --input_file, as in the original.",
 )
 define_aliases("dev_file", "eval_input_file")
 flags.DEFINE_string(
     "model",
     None,
-    "Weights to start a new run from: a path in any format (docs/checkpoints.md) or a "
-    "name (docs/models.md). Moments and step start anew.",
+    "Model whose weights start a new run: a path in any format (docs/checkpoints.md) "
+    "or a name (docs/models.md). Adam moments and the step count start at zero.",
 )
 define_aliases("model", "init_checkpoint")
 flags.DEFINE_string(
     "continue_from",
     None,
-    "Output directory (or checkpoint prefix) of another run to go on from, with its "
-    "weights, moments and step, as from length 128 to 512; --num_train_steps counts "
-    "both runs.",
+    "Output directory or checkpoint prefix of another run to continue, with its "
+    "weights, moments and step, for example from length 128 to 512. "
+    "--num_train_steps counts the steps of both runs.",
 )
 flags.DEFINE_string(
-    "vocab_file", None, "Vocabulary of the records; it goes into the model directory."
+    "vocab_file",
+    None,
+    "Vocabulary of the records. It is copied to the model directory.",
 )
 flags.DEFINE_integer(
-    "max_seq_length", None, "Length of the records; default: what they have."
+    "max_seq_length", None, "Length of the records. Default: their actual length."
 )
 flags.DEFINE_integer(
     "max_predictions_per_seq",
     None,
-    "Masked words per record at most; default: what the records have.",
+    "Maximum number of masked tokens per record. Default: that of the records.",
 )
 define_positive(
     "num_train_steps",
     100000,
-    "Updates in all; the learning rate reaches 0 with the last.",
+    "Total number of training steps. The learning rate reaches 0 at the last step.",
 )
 flags.DEFINE_integer(
-    "num_warmup_steps", 10000, "Updates of linear warm-up.", lower_bound=0
+    "num_warmup_steps", 10000, "Training steps of linear warm-up.", lower_bound=0
 )
-define_positive("save_checkpoints_steps", 1000, "Updates between checkpoints.")
+define_positive("save_checkpoints_steps", 1000, "Training steps between checkpoints.")
 define_positive(
     "iterations_per_loop",
     100,
-    "Updates between two log lines; on TPUs also in one call, at most 100.",
+    "Training steps between two log lines. On TPUs also the steps per call, at most "
+    "100.",
 )
-define_positive("max_eval_steps", 100, "Evaluation batches at most.")
+define_positive("max_eval_steps", 100, "Maximum number of evaluation batches.")
 flags.DEFINE_bool(
     "next_sentence_prediction",
     True,
-    "Whether the model learns that too, or masked words alone (Table 5, No NSP); "
-    "checked against the records.",
+    "Train next-sentence prediction too. If false, train only the masked LM (Table "
+    "5, No NSP). Must match the records.",
 )
 flags.DEFINE_bool(
     "skip_padding",
     None,
-    "Compute nothing for padding but attention; default: yes, but not with --xla, "
-    "--pack and on TPUs.",
+    "Skip padding outside attention. Default: yes, but not with --xla, with --pack "
+    "or on TPUs.",
 )
 flags.DEFINE_bool(
     "pack",
     False,
-    "Train on rows of up to 3 short sequences instead of padding; --train_batch_size "
-    "counts rows (docs/pretraining.md, Packing). Evaluations are not packed.",
+    "Train on rows of up to 3 short sequences instead of padding. --train_batch_size "
+    "then counts rows (docs/pretraining.md, Packing). Evaluations are not packed.",
 )
 
 
 def main() -> None:
-    """Check everything that can be checked, then train and evaluate."""
+    """Check the flags and the records, then train and evaluate."""
     require(*REQUIRED)
     _check_flags()
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
@@ -143,7 +145,7 @@ def main() -> None:
                 print(train_set.describe_packing(), flush=True)
         if train_set.unchecked_files:
             logging.warning(
-                "The vocabulary of the records could not be checked: no manifest.json "
+                "Could not check the vocabulary of the records: no manifest.json "
                 "describes %s.",
                 given_paths.named(train_set.unchecked_files),
             )
@@ -166,37 +168,37 @@ def main() -> None:
 def _check_flags():
     if not FLAGS.model and not FLAGS.bert_config_file:
         raise UserError(
-            "Give --bert_config_file (configs/bert_base.json) for a new model, or "
-            "--model, one to start from."
+            "Give --bert_config_file (such as configs/bert_base.json) for a new "
+            "model, or --model to start from existing weights."
         )
     training_flags.check()
     training_flags.require_one_of("do_train", "do_eval")
     if FLAGS.stop_at_step and FLAGS.stop_at_step > FLAGS.num_train_steps:
         raise UserError(
-            f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "
-            f"--num_train_steps={FLAGS.num_train_steps}; give a smaller one."
+            f"--stop_at_step={FLAGS.stop_at_step} is after the last step, "
+            f"--num_train_steps={FLAGS.num_train_steps}. Give a smaller value."
         )
     if FLAGS.pack and FLAGS.skip_padding:
         raise UserError(
-            "--pack fills padding with sequences and --skip_padding leaves it out: "
-            "give one of them."
+            "--pack fills padding with sequences, and --skip_padding skips it. Use "
+            "only one of them."
         )
     if FLAGS.model and FLAGS.continue_from:
         raise UserError(
-            "--model starts a new run from weights, --continue_from goes on "
-            "with another run; give one of them."
+            "--model starts a new run, and --continue_from continues another run. "
+            "Use only one of them."
         )
     if FLAGS.do_train and FLAGS.num_warmup_steps >= FLAGS.num_train_steps:
         logging.warning(
-            "--num_warmup_steps=%d is not below --num_train_steps=%d: the learning "
-            "rate will never reach --learning_rate.",
+            "--num_warmup_steps=%d is not less than --num_train_steps=%d: the "
+            "learning rate will never reach --learning_rate.",
             FLAGS.num_warmup_steps,
             FLAGS.num_train_steps,
         )
 
 
 def _open_records(config, vocab_file):
-    """Return the training and the evaluation records, whose vocabulary fits."""
+    """Return the training and evaluation records, after checking their vocabulary."""
     from official_bert.data.records.record_set import check_agreement, open_record_set
     from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
@@ -218,7 +220,8 @@ def _open_records(config, vocab_file):
         check_vocab_size(load_vocab(vocab_file), config, vocab_file)
     elif FLAGS.do_train:
         logging.warning(
-            "Without --vocab_file the model directory gets no vocab.txt, and the model "
-            "cannot be asked anything: give the vocabulary of the records."
+            "Without --vocab_file the model directory gets no vocab.txt, and the "
+            "model cannot be used for predictions. Give the vocabulary of the "
+            "records."
         )
     return train_set, eval_set

@@ -8,10 +8,10 @@ r"""Fine-tune BERT on SQuAD 1.1 or 2.0, and answer its questions.
     python run_scripts/run_squad.py --model=uncased_L-12_H-768_A-12 \
         --dataset=squad/v2.0 --do_train --do_predict --output_dir=output/squad2
 
-For files of SQuAD 2.0 add --version_2_with_negative. The predictions are scored
-officially if the questions have answers. --do_eval finds the threshold on the null odds
-that scores best, while it trains or of the model in --output_dir, whose task.json keeps
-it. More in docs/finetuning.md.
+For files of SQuAD 2.0, add --version_2_with_negative. If the questions have answers,
+the predictions get the official scores. --do_eval finds the best threshold on the null
+odds and stores it in task.json. It does so during training, or for the model in
+--output_dir. More in docs/finetuning.md.
 """
 
 import math
@@ -38,7 +38,7 @@ from official_bert.tasks.squad import reports as squad_reports
 
 FILES = ("train_file", "dev_file")
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("output_dir",)
 MOST_USED: tuple[str, ...] = (
     "do_train",
@@ -53,69 +53,72 @@ MOST_USED: tuple[str, ...] = (
     "max_seq_length",
 )
 
-flags.DEFINE_string("train_file", None, "SQuAD JSON to train on, also .gz.")
-flags.DEFINE_string("dev_file", None, "SQuAD JSON whose questions are answered.")
+flags.DEFINE_string("train_file", None, "SQuAD JSON file to train on, also .gz.")
+flags.DEFINE_string("dev_file", None, "SQuAD JSON file with the questions to answer.")
 define_aliases("dev_file", "predict_file")
 flags.DEFINE_bool(
-    "do_predict", False, "Whether to answer, and to score where there are answers."
+    "do_predict",
+    False,
+    "Answer the questions, and score the predictions if the file has answers.",
 )
-flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)
+flags.DEFINE_integer("predict_batch_size", 8, "Windows per prediction batch.", 1)
 flags.DEFINE_integer(
     "max_seq_length",
     None,
-    "Tokens of a window at most, question included; default: 384, or that of the "
-    "fine-tuned model.",
+    "Maximum tokens of a window, including the question. Default: 384, or the "
+    "setting of the fine-tuned model.",
     lower_bound=5,
 )
 flags.DEFINE_integer(
     "doc_stride",
     None,
-    "Tokens of the context from one window's start to the next one's; default: 128, or "
-    "that of the model.",
+    "Context tokens between the starts of two windows. Default: 128, or the setting "
+    "of the fine-tuned model.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
     "max_query_length",
     None,
-    "Tokens of a question at most; default: 64, or that of the model.",
+    "Maximum tokens of a question. Default: 64, or the setting of the fine-tuned "
+    "model.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
     "n_best_size",
     None,
-    "Answers to list, and starts and ends to combine; default: 20, or that of the "
-    "model.",
+    "Number of answers to list, and of start and end positions to combine. Default: "
+    "20, or the setting of the fine-tuned model.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
     "max_answer_length",
     None,
-    "Tokens of an answer at most; default: 30, or that of the model.",
+    "Maximum tokens of an answer. Default: 30, or the setting of the fine-tuned model.",
     lower_bound=1,
 )
 flags.DEFINE_bool(
     "version_2_with_negative",
     None,
-    "SQuAD 2.0: some questions have no answer; default: as the model was trained; in "
-    "training as --dataset says, and with files without.",
+    "SQuAD 2.0: some questions have no answer. Default: the setting of the "
+    "fine-tuned model. In training: as in --dataset, or false for files.",
 )
 flags.DEFINE_float(
     "null_score_diff_threshold",
     None,
-    "With null odds above it the answer is none; default: 0, or the one that scored "
-    "best on the model's last --do_eval.",
+    "If the null odds exceed this threshold, predict no answer. Default: 0, or the "
+    "best threshold of the model's last --do_eval.",
 )
 flags.DEFINE_list(
     "ensemble_dirs",
     [],
-    "Answer with several fine-tuned models, whose logits are averaged. Lengths, "
-    "version and threshold are the first one's, unless flags say others.",
+    "Directories of several fine-tuned models whose logits are averaged. Lengths, "
+    "version and threshold are those of the first model, unless flags override them.",
 )
-flags.DEFINE_bool("verbose_logging", False, "For old commands; it has no effect.")
+flags.DEFINE_bool("verbose_logging", False, "For old commands; has no effect.")
 
 
 def main() -> None:
-    """Check everything that can be checked, then train and answer."""
+    """Check the flags and the data, then train and predict."""
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
@@ -144,20 +147,24 @@ def _check_flags():
         dataset_flags.check_unused_data_dir()
         fine_tuning_flags.require_files(*filter(uses.get, uses))
     if FLAGS.ensemble_dirs and FLAGS.do_train:
-        raise UserError("--ensemble_dirs is for models that are asked; train first.")
+        raise UserError(
+            "--ensemble_dirs is only for prediction. Train the models first."
+        )
     for name in ("model", "bert_config_file", "vocab_file", "do_lower_case"):
         if FLAGS.ensemble_dirs and FLAGS[name].value not in (None, ""):
             raise UserError(
-                f"--{name} is for one model; leave it out beside --ensemble_dirs, "
-                "whose directories have their own."
+                f"--{name} is for one model and cannot be used with --ensemble_dirs, "
+                f"whose directories have their own. Leave --{name} out."
             )
     threshold = FLAGS.null_score_diff_threshold
     if threshold is not None and not math.isfinite(threshold):
-        raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
+        raise UserError(
+            f"--null_score_diff_threshold={threshold} is invalid. Give a finite number."
+        )
 
 
 def _source(dataset, flag):
-    """Return the path that a flag names, or the dataset's questions in its place."""
+    """Return the path of a flag, or the questions of the dataset that replaces it."""
     if dataset is None:
         return locate(FLAGS[flag].value)
     if flag == "train_file":
@@ -169,7 +176,7 @@ def _source(dataset, flag):
 
 
 def _read_questions(dataset):
-    """Return (examples, gold answers or None) that are predicted, if any are."""
+    """Return (examples, gold answers or None) to predict, or None if there are none."""
     named = FLAGS.dataset and (FLAGS.do_predict or FLAGS.do_eval)
     if not FLAGS.dev_file and not named:
         return None
@@ -180,28 +187,33 @@ def _read_questions(dataset):
     if not FLAGS.do_train:
         for model in _model_paths():
             with any_format.opened(model):
-                pass  # It is there.
+                pass  # The model exists.
         known = _known_task(_model_paths()[0], dataset)
     with_negative = _task(known).decoding.version_2_with_negative
     examples = squad_files.read_examples(path, False, with_negative, flag)
     gold_answers = squad_files.read_gold_answers(path, flag)
     if gold_answers is None:
         if FLAGS.do_eval:
-            raise UserError(f"--do_eval: the questions of {path} have no answers.")
+            raise UserError(
+                f"--do_eval: the questions of {path} have no answers. Use a file "
+                "with answers."
+            )
     elif not with_negative and not all(gold_answers.values()):
         if FLAGS.do_eval or FLAGS.version_2_with_negative is None:
             raise UserError(
-                f"--dev_file: {path} has questions without an answer; give "
-                "--version_2_with_negative, or to answer them all the same, without "
-                "scores, --do_predict and --noversion_2_with_negative."
+                f"--dev_file={path} has questions without an answer. Add "
+                "--version_2_with_negative. To answer all questions anyway, without "
+                "scores, use --do_predict and --noversion_2_with_negative."
             )
-        logging.warning("%s has questions without an answer: no scores.", path)
+        logging.warning(
+            "%s has questions without an answer: predictions are not scored.", path
+        )
         gold_answers = None
     return examples, gold_answers
 
 
 def _task(known):
-    """Return the `SquadTask` that the flags, or else a known one, say."""
+    """Return the `SquadTask` of the flags, completed from a known task."""
     from official_bert.tasks.squad.training import SquadTask
 
     values = known.to_dict()
@@ -219,8 +231,10 @@ def _make_job(start, dataset, questions):
     examples = squad_files.read_examples(source, True, with_negative, "--train_file")
     features = squad_features.convert_examples(examples, start.tokenizer, *task.lengths)
     if not features:
-        raise UserError(f"--train_file: {source} has no context with words in it.")
-    print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
+        raise UserError(
+            f"--train_file={source} has no context with words in it. Check the file."
+        )
+    print(f"{len(examples)} training questions, {len(features)} windows", flush=True)
     dev = None
     if FLAGS.do_eval:
         dev_examples, gold_answers = questions
@@ -230,14 +244,14 @@ def _make_job(start, dataset, questions):
         dev = squad.AnsweredQuestions(
             dev_examples, windows, gold_answers, FLAGS.pad_to_max_seq_length
         )
-    # As in the original, an epoch is as many windows as there are questions.
+    # As in the original, an epoch has as many windows as there are questions.
     return squad.make_job(start, task, features, dev, epoch_size=len(examples))
 
 
 def _evaluate_and_predict(dataset, questions):
-    """Answer the questions of --dev_file; score the answers.
+    """Predict the answers of --dev_file and score them.
 
-    --do_eval without a training finds the best threshold first.
+    With --do_eval but without a training, find the best threshold first.
     """
     from official_bert.tasks.squad.predictor import SquadPredictor
 
@@ -246,7 +260,7 @@ def _evaluate_and_predict(dataset, questions):
     paths = _model_paths()
     size = FLAGS.predict_batch_size if FLAGS.do_predict else FLAGS.eval_batch_size
     given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
-    # Those of an ensemble must read alike, so the first one's lengths are all's.
+    # All models of an ensemble use the lengths of the first one.
     task = _task(_known_task(paths[0], dataset))
     pads = FLAGS.pad_to_max_seq_length
     predictors = [SquadPredictor(path, size, task, pads, **given) for path in paths]
@@ -271,7 +285,7 @@ def _evaluate_and_predict(dataset, questions):
 
 
 def _keep(threshold):
-    """Write a threshold into the `task.json` of --output_dir, or say why not."""
+    """Write a threshold to `task.json` in --output_dir, or print why not."""
     from official_bert.tasks.squad.training import SquadTask
 
     directory = FLAGS.output_dir
@@ -280,24 +294,24 @@ def _keep(threshold):
         known = known.with_threshold(threshold)
         task_file.write_task(directory, known, global_step)
         path = os.path.join(directory, task_file.TASK_FILE)
-        print(f"Best threshold {threshold}, kept in {path}", flush=True)
+        print(f"Best threshold {threshold}, saved in {path}", flush=True)
     else:
         print(
-            f"Best threshold {threshold}: it is not kept, since --output_dir has no "
-            f"task.json of what was asked; give --null_score_diff_threshold={threshold}"
-            " for answers.",
+            f"Best threshold {threshold}. It is not saved, because --output_dir is "
+            "not the evaluated model. Add "
+            f"--null_score_diff_threshold={threshold} to use it for predictions.",
             flush=True,
         )
 
 
 def _model_paths():
-    """Return the directory of the model to ask, or those of the ensemble."""
+    """Return the directory of the model in a list, or those of the ensemble."""
     paths = [found_models.find(path) for path in FLAGS.ensemble_dirs]
     return paths or [fine_tuning_flags.model_path()]
 
 
 def _known_task(path, dataset):
-    """Return the `SquadTask` of a model; what it does not tell is the default."""
+    """Return the `SquadTask` of a model, or the default one."""
     from official_bert.tasks.squad.training import SquadTask
 
     if task_file.has_task(path):
@@ -306,7 +320,7 @@ def _known_task(path, dataset):
 
 
 def _default_task(dataset):
-    """Return the `SquadTask` of a new model; the dataset says its version."""
+    """Return the `SquadTask` of a new model; the dataset sets its version."""
     from official_bert.tasks.squad.training import SquadTask
 
     values = SquadTask().to_dict()

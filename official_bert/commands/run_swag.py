@@ -1,4 +1,4 @@
-r"""Fine-tune BERT on SWAG, or on other multiple choice; evaluate it; ask it.
+r"""Fine-tune BERT on SWAG or other multiple choice; evaluate and predict.
 
     python run_scripts/run_swag.py --flagfile=configs/swag.flags \
         --train_file=swag/train.csv --dev_file=swag/val.csv \
@@ -12,9 +12,10 @@ r"""Fine-tune BERT on SWAG, or on other multiple choice; evaluate it; ask it.
         --model=uncased_L-12_H-768_A-12 --output_dir=output/endings \
         --do_train --do_eval
 
-A file that begins with { is JSON lines, whatever its name: each {"question": …,
-"choices": [text, …], "answerKey": "B"}, or as in ARC's files, or with the columns of
-SWAG. All else is read as SWAG's CSV. More in docs/finetuning.md.
+A file that starts with { is read as JSON lines, whatever its name. Each line is
+{"question": …, "choices": [text, …], "answerKey": "B"}, or has the format of ARC's
+files, or the columns of SWAG. Other files are read as SWAG's CSV. More in
+docs/finetuning.md.
 """
 
 import dataclasses
@@ -37,10 +38,10 @@ from official_bert.tasks.choice.features import convert_choices
 from official_bert.tasks.choice.files import is_json_lines
 
 FILES = ("train_file", "dev_file", "test_file")
-# Flag of a file -> part of a dataset that stands for it.
+# File flag -> part of a dataset that replaces the file.
 PARTS = dict(zip(FILES, (TRAIN, DEV, TEST), strict=True))
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("output_dir",)
 MOST_USED: tuple[str, ...] = (
     "do_train",
@@ -56,49 +57,49 @@ MOST_USED: tuple[str, ...] = (
 )
 
 flags.DEFINE_string(
-    "train_file", None, "SWAG's CSV, or JSON lines, to train on; also .gz."
+    "train_file", None, "SWAG's CSV or JSON lines to train on, also .gz."
 )
-flags.DEFINE_string("dev_file", None, "SWAG's CSV, or JSON lines, to evaluate on.")
+flags.DEFINE_string("dev_file", None, "SWAG's CSV or JSON lines to evaluate on.")
 flags.DEFINE_string(
     "test_file",
     None,
-    "SWAG's CSV, or JSON lines, for --do_predict; the answers may be missing.",
+    "SWAG's CSV or JSON lines for --do_predict. Answers may be missing.",
 )
-flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
+flags.DEFINE_bool("do_predict", False, "Predict the test set.")
 flags.DEFINE_integer(
-    "predict_batch_size", 8, "Sequences per batch of predictions, a choice each.", 1
+    "predict_batch_size", 8, "Sequences per prediction batch; each is one choice.", 1
 )
 flags.DEFINE_integer(
     "max_seq_length",
     None,
-    "Tokens of a question with one choice at most, [CLS] and [SEP] among them; "
-    "default: 128, or that of the fine-tuned model.",
+    "Maximum tokens of a question with one choice, including [CLS] and [SEP]. "
+    "Default: 128, or the setting of the fine-tuned model.",
     lower_bound=3,
 )
 flags.DEFINE_bool(
     "leave_out_generated",
     False,
-    "Of SWAG's training file leave out the rows whose right ending was written by a "
-    "language model.",
+    "Leave out the rows of SWAG's training file whose correct ending was written by "
+    "a language model.",
 )
 flags.DEFINE_bool(
     "leave_out_damaged",
     False,
-    "Of JSON lines leave out those that cannot be used, and name them, instead of "
-    "refusing the file.",
+    "Leave out unusable JSON lines and report them, instead of rejecting the file.",
 )
 FLAGS["train_batch_size"].help = (
-    "Examples per update, over all devices. Each is as many sequences as it has "
-    "choices: 32 examples of SWAG are 128 sequences. The paper has 16 examples."
+    "Examples per training step, over all devices. Each choice of an example is one "
+    "sequence: 32 examples of SWAG are 128 sequences. The paper uses 16 examples."
 )
 FLAGS["micro_batch_size"].help = (
-    "Examples, with all their choices, that a device handles at once, to save memory; "
-    "the update is the same. 0: all of its share."
+    "Examples, with all their choices, that a device processes at once, to save "
+    "memory. The training step stays the same. 0: the device's whole share of the "
+    "batch."
 )
 
 
 def main() -> None:
-    """Check everything that can be checked, then train, evaluate and predict."""
+    """Check the flags and the data, then train, evaluate and predict."""
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
@@ -118,7 +119,7 @@ def main() -> None:
 def _check_flags():
     if dataset_flags.check(FILES):
         if FLAGS.leave_out_generated and not FLAGS.do_train:
-            raise UserError("--leave_out_generated is for --do_train. Leave it out.")
+            raise UserError("--leave_out_generated needs --do_train. Leave it out.")
         return
     dataset_flags.check_unused_data_dir()
     names = fine_tuning_flags.used(*FILES)
@@ -128,17 +129,18 @@ def _check_flags():
     ]
     if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
         raise UserError(
-            "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
+            "--leave_out_generated works only with --do_train on SWAG's CSV. Leave "
+            "it out."
         )
     if FLAGS.leave_out_damaged and not any(is_json):
         raise UserError(
-            "--leave_out_damaged is for JSON lines; leave it out, since none of the "
-            "files is."
+            "--leave_out_damaged works only for JSON lines, and none of the files "
+            "has JSON lines. Leave it out."
         )
 
 
 def _read_data(dataset):
-    """Return a dict of flag name -> list of `ChoiceExample`; say what was left out."""
+    """Return a dict of flag name -> list of `ChoiceExample`; print notes."""
     data = {}
     for name in fine_tuning_flags.used(*FILES):
         settings = {
@@ -175,7 +177,7 @@ def _make_job(start, data):
 
 
 def _evaluate_and_predict(data):
-    """Evaluate and predict as the flags say, with the model that is left."""
+    """Evaluate and predict with the final model, as the flags say."""
     from official_bert.tasks.choice import reports as choice_reports
     from official_bert.tasks.choice.predictor import ChoicePredictor
     from official_bert.tasks.choice.training import ChoiceTask

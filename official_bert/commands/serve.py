@@ -1,17 +1,17 @@
-r"""Try an export without Docker: a small server that speaks TF Serving's REST.
+r"""Serve an export without Docker: a small server with TF Serving's REST API.
 
     python run_scripts/serve.py --model=exports/reviews
 
     curl -d '{"instances": [{"text": "Wonderful!"}]}' \
         http://127.0.0.1:8501/v1/models/reviews:predict
 
-The newest of the numbered versions in --model is served; a newer one that is
-written there takes over while requests go on. Ctrl-C or SIGTERM ends it after the
-requests that have come in are answered.
+It serves the newest numbered version in --model. If a newer version is written, the
+server switches to it without interrupting requests. Ctrl-C or SIGTERM stops the server
+after it has answered the requests that it has received.
 
     python run_scripts/serve.py --model=exports/reviews_page
 
-serves the page of export_model.py --format=web, with the headers for threads.
+This serves the page of export_model.py --format=web, with the headers for threads.
 """
 
 import os
@@ -26,7 +26,7 @@ from official_bert.errors import UserError
 from official_bert.serving import static_files
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("model",)
 MOST_USED: tuple[str, ...] = (
     "port",
@@ -41,53 +41,57 @@ MOST_USED: tuple[str, ...] = (
 flags.DEFINE_string(
     "model",
     None,
-    "Folder of an export: it holds numbered versions, or is a page (--format=web).",
+    "Folder of an export: it contains numbered versions, or is a page (--format=web).",
 )
 define_aliases("model", "model_dir")
 flags.DEFINE_string(
     "model_name",
     None,
-    "Name of the model in the server's URLs; default: that of --model.",
+    "Name of the model in the server's URLs. Default: the folder name of --model.",
 )
 flags.DEFINE_integer(
-    "port", 8501, "Port; 0 takes a free one.", lower_bound=0, upper_bound=65535
+    "port", 8501, "Port; 0 selects a free one.", lower_bound=0, upper_bound=65535
 )
 flags.DEFINE_string(
     "host",
     "127.0.0.1",
-    "Address to listen at: by default this machine alone is answered; 0.0.0.0 answers "
-    "everyone who can reach it, without a password.",
+    "Address to listen at. Default: only this machine can connect. With 0.0.0.0, "
+    "everyone who can reach this machine can send requests, without a password.",
 )
 flags.DEFINE_integer(
-    "max_request_bytes", 32 << 20, "A longer request gets status 413.", lower_bound=1
+    "max_request_bytes",
+    32 << 20,
+    "Maximum bytes of a request. A longer one gets status 413.",
+    lower_bound=1,
 )
 flags.DEFINE_float(
     "timeout_s",
     30.0,
-    "Seconds for a request, its wait included; one that takes longer gets status 504.",
+    "Maximum seconds of a request, including its waiting time. A slower one gets "
+    "status 504.",
     lower_bound=0.01,
 )
 flags.DEFINE_integer(
     "max_concurrent",
     4,
-    "Requests that are computed at once; the others wait their turn.",
+    "Number of requests that are computed at once. Others wait.",
     lower_bound=1,
 )
 flags.DEFINE_float(
-    "poll_s", 1.0, "Seconds between looks for new versions.", lower_bound=0.01
+    "poll_s", 1.0, "Seconds between checks for new versions.", lower_bound=0.01
 )
 
 
 def main() -> None:
-    """Load the newest version and serve until a signal comes."""
+    """Load the newest version and serve until a signal arrives."""
     require(*REQUIRED)
     name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model))
     if not set(name).isdisjoint("/:"):
         raise UserError(
-            f"--model_name: {name!r} has a / or a :, which its URL cannot take; choose "
-            "another name."
+            f"--model_name={name!r} contains / or :, which a URL does not allow. "
+            "Choose another name."
         )
-    # First, because the model may take a while to load.
+    # Listen first, because the model may take a while to load.
     with _listen(FLAGS.host, FLAGS.port) as listener:
         if static_files.is_page(locate(FLAGS.model)):
             page = locate(FLAGS.model)
@@ -101,7 +105,7 @@ def main() -> None:
             if error.name != "aiohttp":
                 raise
             raise UserError(
-                "serve.py needs aiohttp: pip install 'official-bert[serving]'"
+                "serve.py needs aiohttp. Run: pip install 'official-bert[serving]'"
             ) from error
         versions = model_versions.open_model(name, locate(FLAGS.model))
         model_server = server.Server(
@@ -114,12 +118,15 @@ def main() -> None:
         model_server.run(listener, lambda: _announce(versions, listener))
     print("Stopped.", flush=True)
     if model_server.unfinished:
-        # These requests have timed out, and Python would wait for their threads.
+        # These requests have timed out; Python would wait for their threads.
         os._exit(0)
 
 
 def _announce_page(listener):
-    print(f"Serving the page at {_address(listener)}/ (Ctrl-C ends it)", flush=True)
+    print(
+        f"Serving the page at {_address(listener)}/ (Ctrl-C stops the server)",
+        flush=True,
+    )
 
 
 def _address(listener):
@@ -130,14 +137,14 @@ def _address(listener):
 def _announce(versions, listener):
     print(
         f"Serving version {versions.current.version} at "
-        f"{_address(listener)}/v1/models/{urllib.parse.quote(versions.name)} "
-        "(Ctrl-C ends it)",
+        f"{_address(listener)}/v1/models/{urllib.parse.quote(versions.name)} (Ctrl-C "
+        "stops the server)",
         flush=True,
     )
 
 
 def _listen(host, port):
-    """Return a socket that listens; connections wait until the model is loaded."""
+    """Return a listening socket; connections wait until the model is loaded."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
@@ -145,6 +152,6 @@ def _listen(host, port):
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise UserError(
-            f"--host, --port: cannot listen at {host!r}, port {port}: {reason}. Choose "
-            "another address or port; port 0 takes a free one."
+            f"--host, --port: cannot listen at {host!r}, port {port}: {reason}. "
+            "Choose another address or port; port 0 selects a free one."
         ) from error

@@ -1,4 +1,4 @@
-r"""Draw which tokens each attention head of a model looks at.
+r"""Draw the attention of each head of a model.
 
     python run_scripts/show_attention.py --model=output/tiny \
         --text="The cat sat on the mat." --output=attention.png
@@ -6,9 +6,9 @@ r"""Draw which tokens each attention head of a model looks at.
     python run_scripts/show_attention.py --model=output/tiny --layer=-1 \
         --text="Where is the cat?" --text_b="It sat on the mat." --output=last.png
 
-All layers and heads are small pictures side by side; --layer shows the heads of one
-layer large, with the tokens. Each row of a picture is a token, each column one that
-it looks at; a row sums to 1.
+By default, the figure shows all layers and heads as small pictures. --layer shows the
+heads of one layer in large pictures with token labels. Each row of a picture is a
+token, each column a token that it attends to. Each row sums to 1.
 """
 
 from absl import flags, logging
@@ -21,24 +21,26 @@ from official_bert.errors import UserError
 from official_bert.pretrained import attention_picture
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("model", "text")
 MOST_USED: tuple[str, ...] = ("output", "layer", "text_b", "numbers")
 
 model_flags.define_model_path()
-flags.DEFINE_string("text", None, "The text; [MASK] in it is the token.")
-flags.DEFINE_string("text_b", None, "The second text of a pair.")
+flags.DEFINE_string("text", None, "Text; [MASK] stands for the mask token.")
+flags.DEFINE_string("text_b", None, "Second text of a pair.")
 flags.DEFINE_integer(
-    "layer", None, "One layer only, 0 being the first and -1 the last; default: all."
+    "layer", None, "Show only one layer: 0 is the first, -1 the last. Default: all."
 )
-flags.DEFINE_string("output", None, "The picture: a .png, .svg or .pdf file.")
+flags.DEFINE_string("output", None, "File for the figure: .png, .svg or .pdf.")
 flags.DEFINE_string(
-    "numbers", None, "The numbers themselves, .npz or .json: [layers, heads, S, S]."
+    "numbers",
+    None,
+    "File for the attention probabilities, .npz or .json: [layers, heads, S, S].",
 )
 
 
 def main() -> None:
-    """Check the flags, ask the model, draw."""
+    """Check the flags, run the model and draw the figure."""
     path = model_flags.model_path()
     require(*REQUIRED)
     _check_files()
@@ -54,7 +56,7 @@ def main() -> None:
     maps = attention.attention_maps(bert, FLAGS.text, FLAGS.text_b)
     if FLAGS.numbers:
         attention.save_numbers(FLAGS.numbers, maps, layers)
-        print(f"The numbers are in {FLAGS.numbers}.")
+        print(f"Wrote the attention probabilities to {FLAGS.numbers}.")
     if FLAGS.output:
         if FLAGS.layer is None:
             whole = attention_picture.draw_all(FLAGS.output, maps)
@@ -62,23 +64,25 @@ def main() -> None:
             whole = attention_picture.draw_layer(FLAGS.output, maps, layers[0])
         if not whole:
             logging.warning(
-                "No font of this machine has all letters of the text, and some are "
-                "boxes; Noto Sans CJK has them (Debian: apt install fonts-noto-cjk)."
+                "No font of this machine has all characters of the text, so some "
+                "appear as boxes. Noto Sans CJK has them (Debian: apt install "
+                "fonts-noto-cjk)."
             )
-        print(f"The picture is in {FLAGS.output}.")
+        print(f"Wrote the figure to {FLAGS.output}.")
 
 
 def _check_files():
-    """Raise `UserError` before the model is loaded, not after."""
+    """Raise `UserError` for unusable files before the model is loaded."""
     if not FLAGS.output and not FLAGS.numbers:
         raise UserError(
-            "Give --output=FILE.png for the picture, or --numbers, or both."
+            "Give --output=FILE.png for the figure, --numbers=FILE.npz for the "
+            "numbers, or both."
         )
     if FLAGS.numbers:
         if not FLAGS.numbers.endswith((".npz", ".json")):
             raise UserError(
-                f"--numbers: {FLAGS.numbers} must end with .npz or .json, which tells "
-                "the format."
+                f"--numbers={FLAGS.numbers} must end with .npz or .json, which "
+                "selects the format."
             )
         given_paths.require_parent(FLAGS.numbers, "--numbers")
     if FLAGS.output:

@@ -1,13 +1,13 @@
-r"""Make a WordPiece vocabulary from your own text.
+r"""Train a WordPiece vocabulary on your text.
 
   python run_scripts/train_vocab.py --input_file='corpus/*.txt' \
     --output_file=vocab.txt --vocab_size=30522
 
-Google never released the program that made its vocabularies. This one splits
-text into words exactly as BERT does and has the Rust trainer of `tokenizers`
-find the pieces. It tells how well the vocabulary fits text that it was not
-made from. The same text gives the same vocabulary, byte for byte, however many
-processes count its words, and on a cluster too.
+Google did not release the program that created its vocabularies. This command splits
+text into words exactly as BERT does. The Rust trainer of `tokenizers` then finds the
+WordPiece tokens. The command reports how well the vocabulary fits held-out text. The
+same text gives the same vocabulary, byte for byte, for any number of processes and on a
+cluster.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
 
 FLAGS = flags.FLAGS
-# What the help shows first.
+# Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("input_file", "output_file")
 MOST_USED: tuple[str, ...] = (
     "vocab_size",
@@ -39,48 +39,49 @@ flags.DEFINE_string(
     "input_file",
     None,
     "Text files: a comma-separated list of names and globs, plain or .gz, or "
-    "builtin:python; - is the standard input.",
+    "builtin:python; - is standard input.",
 )
 flags.DEFINE_enum(
     "input_format",
     "lines",
     FORMATS,
-    "One sentence per line, running paragraphs, or WikiExtractor's output.",
+    "lines: one sentence per line. raw: running text. wikiextractor: WikiExtractor's "
+    "output.",
 )
-flags.DEFINE_string("output_file", None, "The vocab.txt to write.")
-flags.DEFINE_integer("vocab_size", 30522, "Tokens of the vocabulary.", 10)
+flags.DEFINE_string("output_file", None, "Vocabulary file to write, such as vocab.txt.")
+flags.DEFINE_integer("vocab_size", 30522, "Number of tokens in the vocabulary.", 10)
 flags.DEFINE_bool(
     "do_lower_case",
     True,
-    "Lower-case the text and drop its accents. Use the same value everywhere.",
+    "Lowercase the text and remove accents. Use the same value in all commands.",
 )
 flags.DEFINE_integer(
     "num_unused", 99, "[unused…] tokens to reserve for words added later.", 0
 )
 flags.DEFINE_integer(
-    "min_frequency", 2, "How often a character or a pair of pieces must occur.", 1
+    "min_frequency", 2, "Minimum count of a character or of a pair of tokens.", 1
 )
 flags.DEFINE_integer(
     "limit_alphabet",
     None,
-    "Keep only so many characters, the most frequent; all by default. Words of "
+    "Keep only this number of most frequent characters. Default: all. Words with "
     "other characters become [UNK].",
     1,
 )
 flags.DEFINE_string(
     "dev_file",
     None,
-    "Text files to measure the vocabulary on; by default one line in 20 of "
-    "the input, chosen by a hash, which training then does not see.",
+    "Text files to measure the vocabulary on. Default: one line in 20 of the input, "
+    "chosen by a hash and not used for training.",
 )
 define_aliases("dev_file", "heldout_file")
 flags.DEFINE_integer(
-    "num_workers", 1, "Processes that count words; the result does not change.", 1
+    "num_workers", 1, "Processes that count words. The result does not depend on it.", 1
 )
 
 
 def main() -> None:
-    """Count words, train, write the vocabulary, say how good it is."""
+    """Count words, train, write the vocabulary and report its quality."""
     require(*REQUIRED)
     from official_bert.tokenization import train
 
@@ -94,7 +95,7 @@ def main() -> None:
 
 
 def _count():
-    """Return (all inputs, counter of the text, counter of what is held out)."""
+    """Return (all inputs, counter of the text, counter of the held-out text)."""
     find_inputs: Callable[..., list[str]]
     count_words: Callable[..., tuple[Any, Any]]
     how: tuple[Any, ...]
@@ -117,36 +118,36 @@ def _count():
     if held_out_sources:
         held_out, _ = count_words(held_out_sources, *text, False, *how)
     elif not counter.words():
-        # Of a very short text all may be chosen to be held out.
+        # With a very short text, all lines may be held out.
         counter, held_out = held_out, counter
     return inputs, counter, held_out
 
 
 def _report(tokens, counter, held_out):
-    """Print what was made and how it fits the held-out text."""
+    """Print the size of the vocabulary and how well it fits held-out text."""
     from official_bert.tokenization import train
 
     words = counter.words()
     print(
         f"{FLAGS.output_file}: {len(tokens)} tokens from {sum(words.values())} "
-        f"words, {len(words)} of them different."
+        f"words, {len(words)} of them distinct."
     )
     if len(tokens) < FLAGS.vocab_size:
         print(
-            f"The text has no more pieces of frequency {FLAGS.min_frequency}: the "
-            f"vocabulary is smaller than --vocab_size={FLAGS.vocab_size}."
+            f"The vocabulary is smaller than --vocab_size={FLAGS.vocab_size}: the "
+            f"text has no more tokens with a count of at least {FLAGS.min_frequency}."
         )
     for where, counted in (("", counter), (" in the held-out text", held_out)):
         if counted.pruned:
             print(
                 f"To save memory, words seen at most {counted.pruned} times{where} "
-                "were left out; their characters were not."
+                "were left out; their characters were kept."
             )
     if not held_out.words():
-        print("The text is too short to hold a part of it out for measuring.")
+        print("The text is too short to hold out a part for measuring.")
         return
     quality = train.measure_vocab(tokens, held_out)
     print(
         f"Held-out text: {quality.num_words} words, {quality.unknown_rate:.4%} "
-        f"unknown, {quality.pieces_per_word:.3f} pieces per word."
+        f"unknown, {quality.pieces_per_word:.3f} tokens per word."
     )

@@ -1,4 +1,4 @@
-"""Uses of a model without a task.
+"""Use a model without a task.
 
 Fill-mask, likelihood, attention maps and feature vectors.
 """

@@ -1,4 +1,4 @@
-"""Attention maps: how much each token of a text takes from each other one."""
+"""Compute attention maps: how much each token of a text attends to each other one."""
 
 import dataclasses
 import os
@@ -15,13 +15,13 @@ from official_bert.pretrained.fill_mask import encode_pair
 
 @dataclasses.dataclass(frozen=True)
 class AttentionMaps:
-    """What `attention_maps` returns.
+    """The result of `attention_maps`.
 
     Attributes:
-      tokens: list of S word pieces, `[CLS]` and `[SEP]` among them.
+      tokens: list of S WordPiece tokens, including `[CLS]` and `[SEP]`.
       segment_ids: list of S int, 1 for the tokens of a second text.
-      probs: float32 [L, A, S, S]: of layer, head, the token that looks, and the
-        token that it looks at. Each row of the last axis sums to 1.
+      probs: float32 [L, A, S, S]: layer, head, query token, key token. Each row of the
+        last axis sums to 1.
     """
 
     tokens: list[str]
@@ -32,13 +32,13 @@ class AttentionMaps:
 def attention_maps(bert: Bert, text: str, text_b: str | None = None) -> AttentionMaps:
     """Return the attention probabilities of a text or a pair (Sec. 3).
 
-    They are those by which the encoder weighs its values, softmax(QKᵀ/√D), as
-    `transformer.SelfAttention` gives them, without dropout.
+    They are the weights of the values, softmax(QKᵀ/√D), as `transformer.SelfAttention`
+    computes them, without dropout.
 
     Args:
-      bert: `checkpoints.model_directory.Bert`, of `load` or `load_encoder`.
-      text: str; `[MASK]` in it is the token.
-      text_b: likewise, the second segment; None for none.
+      bert: `checkpoints.model_directory.Bert`, from `load` or `load_encoder`.
+      text: str; `[MASK]` in it is the mask token.
+      text_b: str, the second segment, or None.
 
     Returns:
       `AttentionMaps`.
@@ -61,15 +61,15 @@ def attention_maps(bert: Bert, text: str, text_b: str | None = None) -> Attentio
 
 
 def layer_number(layer: int, num_layers: int) -> int:
-    """Return a layer's number from 0, where -1 stands for the last one.
+    """Return a layer's number from 0; -1 means the last layer.
 
     Raises:
       UserError: the model has no such layer.
     """
     if not -num_layers <= layer < num_layers:
         raise UserError(
-            f"--layer is {layer}, and the model has the layers 0 to {num_layers - 1} "
-            f"(or -{num_layers} to -1, from the end)."
+            f"--layer={layer} does not exist. The model has the layers 0 to "
+            f"{num_layers - 1} (or -{num_layers} to -1, from the end)."
         )
     return layer % num_layers
 
@@ -79,13 +79,13 @@ def save_numbers(
 ) -> None:
     """Write maps as numbers: `.npz` with exact float32, or JSON with 6 decimals.
 
-    Both have `tokens`, `segment_ids`, `layers` and `attention_probs`
-    [layers, A, S, S].
+    Both contain `tokens`, `segment_ids`, `layers` and `attention_probs` [layers, A, S,
+    S].
 
     Args:
       path: ends with `.npz` or `.json`.
       maps: `AttentionMaps`.
-      layers: list of the layers' numbers, from 0.
+      layers: list of layer numbers, from 0.
     """
     content: dict[str, Any] = {
         "tokens": maps.tokens,

@@ -1,4 +1,4 @@
-"""A picture of attention maps: all layers and heads small, or one layer's large."""
+"""Draw attention maps: all layers and heads small, or one layer's heads large."""
 
 import contextlib
 import importlib.util
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from official_bert.pretrained.attention import AttentionMaps
 
 ENDINGS = (".png", ".svg", ".pdf")
-# Inches: a panel among all, and of few; a token's cell in a large one, and what
-# such a panel has at least and at most.
+# Inches: a panel among all, and of few; a token's cell in a large panel, and the
+# minimum and maximum size of a large panel.
 SMALL, FEW, CELL, LEAST, MOST = 0.72, 1.5, 0.21, 2.2, 9.0
-# Most heads spread their attention thinly: colour follows the square root.
+# Most heads spread their attention thinly, so color follows the square root.
 GAMMA, TICKS = 0.5, (0, 0.01, 0.05, 0.1, 0.25, 0.5, 1)
 COLOURS, INK, QUIET = "BuPu", "#222222", "#8a8a8a"
-# Tried in this order for letters that the first one lacks.
+# Tried in this order for characters that the first one lacks.
 FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "Noto Sans", "Arial")
 
 
 def check_output(path: str) -> None:
-    """Raise `UserError` unless a picture can be drawn and written under that name."""
+    """Raise `UserError` unless a figure can be drawn and written to that path."""
     if not path.endswith(ENDINGS):
         raise UserError(
-            f"--output: {path} must end with {', '.join(ENDINGS[:-1])} or "
-            f"{ENDINGS[-1]}, which tells the kind of picture."
+            f"--output={path} must end with {', '.join(ENDINGS[:-1])} or "
+            f"{ENDINGS[-1]}, which selects the file format."
         )
     if importlib.util.find_spec("matplotlib") is None:
         raise UserError(
-            "The picture is drawn with matplotlib, which is not installed: pip install "
-            "'official-bert[plots]', or give --numbers without --output."
+            "Drawing a figure needs matplotlib, which is not installed. Run pip "
+            "install 'official-bert[plots]', or give --numbers without --output."
         )
 
 
@@ -52,14 +52,14 @@ def _fonts():
 
 @_fonts()
 def draw_all(path: str, maps: "AttentionMaps") -> bool:
-    """Draw a small panel for each head, a row of them for each layer.
+    """Draw a small panel for each head; each layer is a row of panels.
 
     Args:
       path: file to write, with one of `ENDINGS`.
       maps: `attention.AttentionMaps`.
 
     Returns:
-      whether each letter of the text could be drawn.
+      Whether each character of the text could be drawn.
     """
     layers, heads = maps.probs.shape[:2]
     side = min(FEW, max(SMALL, 6.0 / heads))
@@ -74,12 +74,12 @@ def draw_all(path: str, maps: "AttentionMaps") -> bool:
             layer, fontsize=7, color=QUIET, rotation=0, va="center", labelpad=8
         )
     text = " ".join(maps.tokens)
-    return _finish(figure, path, f"Layers down, heads across:  {text}")
+    return _finish(figure, path, f"Rows: layers. Columns: heads.  {text}")
 
 
 @_fonts()
 def draw_layer(path: str, maps: "AttentionMaps", layer: int) -> bool:
-    """Draw one layer's heads with the tokens beside them.
+    """Draw one layer's heads with token labels.
 
     Args:
       path: file to write, with one of `ENDINGS`.
@@ -87,12 +87,12 @@ def draw_layer(path: str, maps: "AttentionMaps", layer: int) -> bool:
       layer: its number, from 0.
 
     Returns:
-      whether each letter of the text could be drawn.
+      Whether each character of the text could be drawn.
     """
     heads, size = maps.probs.shape[1], len(maps.tokens)
     side = min(max(CELL * size, LEAST), MOST)
     points = max(3.0, min(8.0, 72 * side / size * 0.6))
-    # A letter is about 0.6 of its height wide.
+    # A character's width is about 0.6 of its height.
     words = max(map(len, maps.tokens)) * points * 0.6 / 72
     columns = math.ceil(math.sqrt(heads))
     figure, grid = _panels(
@@ -114,7 +114,9 @@ def draw_layer(path: str, maps: "AttentionMaps", layer: int) -> bool:
                 parse_math=False,
             )
         axes.tick_params(length=0, pad=2)
-    title = f"Layer {layer}: each row is a token, each column what it looks at"
+    title = (
+        f"Layer {layer}: each row is a token, each column a token that it attends to"
+    )
     return _finish(figure, path, title)
 
 
@@ -138,7 +140,7 @@ def _panels(rows, columns, side, gap, head=0.0):
 
 
 def _draw(axes, maps, layer, head):
-    """Draw one head's map, with lines where the second text begins."""
+    """Draw one head's map, with lines where the second text starts."""
     from matplotlib.colors import PowerNorm
 
     axes.imshow(maps.probs[layer, head], cmap=COLOURS, norm=PowerNorm(GAMMA, 0, 1))
@@ -151,9 +153,9 @@ def _draw(axes, maps, layer, head):
 
 
 def _finish(figure, path, title):
-    """Add title and colour bar, write the file; see `draw_all`."""
+    """Add title and color bar, write the file; see `draw_all`."""
     width, height = figure.get_size_inches()
-    room = int(width * 72 / 6.5)  # Letters of 11 points.
+    room = int(width * 72 / 6.5)  # Characters of 11 points.
     if len(title) > room:
         title = title[: room - 1] + "…"
     figure.text(

@@ -1,4 +1,4 @@
-"""A pre-trained model for Python programs: texts in, tensors, vectors or words out."""
+"""Use a pre-trained model in Python: texts in; tensors, vectors or tokens out."""
 
 import dataclasses
 import os
@@ -22,15 +22,15 @@ Text = str | tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Bert(model_directory.Bert):
-    """What `load` and `load_encoder` return.
+    """The result of `load` and `load_encoder`.
 
     Attributes:
-      model: `PretrainingModel`, whose encoder is `model.bert`; from
-        `load_encoder` the `BertEncoder` itself.
-      encoder: the `BertEncoder`, a Keras layer that reads what `encode` returns.
+      model: `PretrainingModel`, whose encoder is `model.bert`; from `load_encoder` the
+        `BertEncoder` itself.
+      encoder: the `BertEncoder`, a Keras layer that reads the result of `encode`.
       tokenizer: `FullTokenizer`.
       config: `BertConfig`.
-      report: `initialize.Report`, what became of each weight.
+      report: `initialize.Report`, which lists loaded, missing and unused weights.
     """
 
     def encode(
@@ -43,37 +43,39 @@ class Bert(model_directory.Bert):
         """Return texts as the tensors that the encoder and Keras models read.
 
         A text becomes `[CLS] text [SEP]`, a pair `[CLS] a [SEP] b [SEP]`. As in
-        training, a text that is too long loses its end, and a pair the last token of
-        the longer of its texts, again and again.
+        training, a text that is too long is cut at its end. A pair that is too long
+        loses the last token of its longer text, repeatedly.
 
         Args:
           texts: B texts, or pairs (text, text).
-          text_pairs: the second texts, as many as `texts`; None for none.
-          max_seq_length: tokens of a row at most, `[CLS]` and `[SEP]` included;
-            None for all that the model reads (`max_position_embeddings`).
-          padding: "longest" pads rows to the longest of them, "max_seq_length" to
-            that length; None for the latter if `max_seq_length` is given.
+          text_pairs: the second texts, as many as `texts`; None for single texts.
+          max_seq_length: maximum tokens of a row, including `[CLS]` and `[SEP]`; None
+            for the model's maximum (`max_position_embeddings`).
+          padding: "longest" pads rows to the longest of them, "max_seq_length" to that
+            length. None means "max_seq_length" if `max_seq_length` is given, else
+            "longest".
 
         Returns:
           dict of `input_ids`, `input_mask`, `segment_ids`, int32 tensors [B, S]. The
           mask is 1 for tokens and 0 for padding.
 
         Raises:
-          TypeError: `texts` is one text, or something in it is none.
-          UserError: the model reads no such length or no pairs, or the texts and
-            their pairs are not equally many.
+          TypeError: `texts` is a single text, or an item is not a text or pair.
+          UserError: the model does not support this length or pairs, or the numbers of
+            texts and pairs differ.
         """
         pairs = self._pairs(texts, text_pairs)
         limit = self.config.max_position_embeddings
         length = limit if max_seq_length is None else max_seq_length
         if length > limit:
             raise UserError(
-                f"max_seq_length is {length}, and the model reads up to {limit} tokens "
-                "(max_position_embeddings); give a smaller one."
+                f"max_seq_length={length} is too long: the model reads at most "
+                f"{limit} tokens (max_position_embeddings). Use a smaller value."
             )
         if padding not in (None, LONGEST, MAX_SEQ_LENGTH):
             raise UserError(
-                f"padding is {padding!r}: choose {LONGEST!r} or {MAX_SEQ_LENGTH!r}."
+                f"padding={padding!r} is invalid. Choose {LONGEST!r} or "
+                f"{MAX_SEQ_LENGTH!r}."
             )
         arrays = self.tokenizer.encode_batch(pairs, length)
         if padding == MAX_SEQ_LENGTH or (max_seq_length and padding is None):
@@ -96,20 +98,20 @@ class Bert(model_directory.Bert):
     ) -> np.ndarray:
         """Return one vector for each text: float32 [B, H].
 
-        Texts of similar length go through the encoder together.
+        Texts of similar length share a batch.
 
         Args:
           texts: B texts, or pairs (text, text).
-          text_pairs: the second texts, as many as `texts`; None for none.
-          max_seq_length: tokens of a text at most, see `encode`.
-          pooling: "mean" of all tokens, `[CLS]` and `[SEP]` included; "cls", the
+          text_pairs: the second texts, as many as `texts`; None for single texts.
+          max_seq_length: maximum tokens of a text, see `encode`.
+          pooling: "mean" of all tokens, including `[CLS]` and `[SEP]`; "cls", the
             vector of `[CLS]`; or "pooler", the pooled output.
-          layers: numbers of the layers whose mean is taken; -1 is the last.
-          batch_size: texts that go through the encoder together.
+          layers: numbers of the layers that are averaged; -1 is the last.
+          batch_size: number of texts per batch.
           long_text: "truncate" or "window", see `reading.Reading`.
 
         Raises:
-          TypeError: `texts` is one text, or something in it is none.
+          TypeError: `texts` is a single text, or an item is not a text or pair.
           UserError: see `feature_extraction.each_sentence_vector`.
         """
         pairs = self._pairs(texts, text_pairs)
@@ -120,18 +122,18 @@ class Bert(model_directory.Bert):
         )
 
     def fill_mask(self, text: str, top_k: int = 5) -> list[list[Candidate]]:
-        """Return the likeliest tokens for each `[MASK]` of a text.
+        """Return the most likely tokens for each `[MASK]` of a text.
 
         Args:
-          text: with one or more `[MASK]`.
+          text: text with one or more `[MASK]`.
           top_k: tokens per mask.
 
         Returns:
-          a list with, for each mask, a list of `Candidate`, the likeliest first.
+          For each mask, a list of `Candidate`, the most likely first.
 
         Raises:
-          UserError: the text has no mask or is too long, or the model has no
-            masked-LM head.
+          UserError: the text has no mask or is too long, or the model has no masked-LM
+            head.
         """
         if not isinstance(self.model, PretrainingModel):
             raise UserError(
@@ -143,26 +145,29 @@ class Bert(model_directory.Bert):
     def _pairs(self, texts, text_pairs):
         """Return texts as a list of str and (str, str); see `encode`."""
         if isinstance(texts, str) or isinstance(text_pairs, str):
-            raise TypeError("encode and vectors take a list of texts, not a text.")
+            raise TypeError(
+                "encode and vectors take a list of texts, not a single text."
+            )
         texts = list(texts)
         if text_pairs is not None:
             second = list(text_pairs)
             if len(second) != len(texts):
                 raise UserError(
-                    f"There are {len(texts)} texts and {len(second)} text_pairs; give "
-                    "as many."
+                    f"There are {len(texts)} texts but {len(second)} text_pairs. "
+                    "Give one text_pair for each text."
                 )
             texts = list(zip(texts, second, strict=True))
         for number, text in enumerate(texts):
             parts = text if isinstance(text, list | tuple) else (text,)
             if len(parts) > 2 or not all(isinstance(part, str) for part in parts):
                 raise TypeError(
-                    f"Text {number} is {text!r}: neither a str nor a pair of str."
+                    f"Text {number} is {text!r}, which is neither a str nor a pair "
+                    "of str."
                 )
             if len(parts) == 2 and self.config.type_vocab_size < 2:
                 raise UserError(
-                    f"Text {number}, counted from 0, is a pair, but the model reads "
-                    "single texts only (type_vocab_size 1)."
+                    f"Text {number} (counted from 0) is a pair, but the model reads "
+                    "only single texts (type_vocab_size 1)."
                 )
         return texts
 
@@ -177,13 +182,13 @@ def load(
     """Load a pre-trained model, with its heads, from any format.
 
     Args:
-      path: a model's directory or what else `model_directory.load` takes.
-      config_file: a `bert_config.json`; by default the checkpoint's own.
-      vocab_file: a `vocab.txt`; by default the checkpoint's own.
-      do_lower_case: bool; by default what the checkpoint's files state, or
-        else what its vocabulary looks like.
-      next_sentence: whether its head is needed. False takes models that have
-        the masked-LM head only.
+      path: a model's directory or another path that `model_directory.load` takes.
+      config_file: a `bert_config.json`; by default the checkpoint's.
+      vocab_file: a `vocab.txt`; by default the checkpoint's.
+      do_lower_case: bool; by default the setting in the checkpoint's files, else a
+        guess from the vocabulary.
+      next_sentence: whether the next-sentence head is required. False also accepts
+        models with only the masked-LM head.
 
     Returns:
       `Bert`.
@@ -204,7 +209,7 @@ def load_encoder(
     vocab_file: str | os.PathLike[str] | None = None,
     do_lower_case: bool | None = None,
 ) -> Bert:
-    """Load the encoder alone; see `load`. Its pooler is new where there is none.
+    """Load the encoder alone; see `load`. A missing pooler gets random weights.
 
     Its `fill_mask` raises `UserError`.
     """

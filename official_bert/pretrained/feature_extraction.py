@@ -1,9 +1,8 @@
-"""Features of texts: the vectors of each token, or one vector for each text.
+"""Compute features of texts: a vector for each token, or one for each text.
 
-Follows `extract_features.py` in google-research/bert (the feature-based
-approach of Sec. 5.3) in what a text becomes and in the JSON it is written as.
-Texts come and results go one after the other, in the same order; only some
-are held in memory.
+Input format and JSON output follow `extract_features.py` in google-research/bert, the
+feature-based approach of Sec. 5.3. Texts and results are streamed in the same order, so
+only some of them are in memory.
 """
 
 import dataclasses
@@ -27,11 +26,11 @@ from official_bert.pretrained.reading import (
 from official_bert.tokenization.model_inputs import pad_rows
 
 LAYERS = (-1, -2, -3, -4)
-# Vectors of tokens that are held at a time.
+# Limit of the token vectors in memory at a time.
 READ_AHEAD_BYTES = 2**27
 
-# Batches are as long as their longest row, rounded up to a multiple of this:
-# a bounded number of shapes, and few positions wasted.
+# Batches are as long as their longest row, rounded up to a multiple of this. This
+# limits the number of shapes and wastes few positions.
 LENGTH_STEP = 4
 
 
@@ -40,8 +39,8 @@ class TokenFeatures:
     """The vectors of one text.
 
     Attributes:
-      tokens: list of T word pieces, `[CLS]` and `[SEP]` among them.
-      vectors: float32 [T, K, H], of the K layers that were asked for.
+      tokens: list of T WordPiece tokens, including `[CLS]` and `[SEP]`.
+      vectors: float32 [T, K, H], of the K requested layers.
     """
 
     tokens: list[str]
@@ -56,12 +55,12 @@ def token_features(
 ) -> Iterator[TokenFeatures]:
     """Yield the vectors of each text's tokens.
 
-    The vectors of a text do not depend on the others beyond rounding: below
-    1e-5 of a vector's largest number. Some 128 MB of vectors are held at a
-    time, or those of one text if it has more.
+    Except for rounding, the vectors of a text do not depend on the other texts. The
+    difference is below 1e-5 of a vector's largest number. About 128 MB of vectors are
+    in memory at a time, or those of one text if it has more.
 
     Args:
-      bert: what `model_directory.load_encoder` returns.
+      bert: result of `model_directory.load_encoder`.
       texts: iterable of str, or of pairs (text_a, text_b).
       layers: numbers of the encoder's layers; -1 is the last, 0 the first.
       reading: `Reading`.
@@ -70,7 +69,7 @@ def token_features(
       iterator of `TokenFeatures`.
 
     Raises:
-      UserError: there is no such layer, or the model reads no such length.
+      UserError: the layer does not exist, or the length exceeds the model's maximum.
     """
     _check_layers(layers, bert.config)
     reading = fitting(reading, bert.config)
@@ -96,14 +95,14 @@ def token_and_sentence_features(
     sentence_layers: Sequence[int] = (-1,),
     reading: Reading = DEFAULT_READING,
 ) -> Iterator[tuple[TokenFeatures, np.ndarray]]:
-    """Yield what `token_features` and `each_sentence_vector` do, in one pass.
+    """Yield the results of `token_features` and `each_sentence_vector`, in one pass.
 
     Args:
-      bert: what `load_encoder` returns.
+      bert: result of `load_encoder`.
       texts: iterable of str, or of pairs (text_a, text_b).
       pooling: see `each_sentence_vector`.
-      layers: numbers of the layers of the tokens' vectors.
-      sentence_layers: numbers of the layers of the sentences' vectors.
+      layers: layer numbers for the token vectors.
+      sentence_layers: layer numbers for the sentence vectors.
       reading: `Reading`.
 
     Returns:
@@ -157,22 +156,21 @@ def each_sentence_vector(
     """Yield one vector for each text.
 
     Args:
-      bert: what `model_directory.load_encoder` returns.
+      bert: result of `model_directory.load_encoder`.
       texts: iterable of str, or of pairs (text_a, text_b).
-      pooling: "mean": of all real tokens, `[CLS]` and `[SEP]` among them, as
-        sentence-transformers has it; padding does not count. "cls": the
-        vector of `[CLS]`. "pooler": the model's `pooled_output`, which is
-        made from the last layer. In a text of several windows "mean" is that
-        over its tokens, each once, and the others are means over the windows.
-      layers: numbers of the encoder's layers, whose mean is taken; no matter
-        for "pooler".
+      pooling: "mean": average of all tokens, including `[CLS]` and `[SEP]` but not
+        padding, as in sentence-transformers. "cls": the vector of `[CLS]`. "pooler":
+        the model's `pooled_output`, computed from the last layer. For a text of several
+        windows, "mean" averages over its tokens, each once. The others average over the
+        windows.
+      layers: numbers of the encoder's layers, which are averaged; ignored for "pooler".
       reading: `Reading`.
 
     Returns:
       iterator of float32 arrays [H].
 
     Raises:
-      UserError: there is no such layer, the model reads no such length, or
+      UserError: the layer does not exist, the length exceeds the model's maximum, or
         its pooler was never trained.
     """
     _check_pooling(bert, pooling)
@@ -192,7 +190,7 @@ def each_sentence_vector(
 
 
 class _Tokens:
-    """The vectors of the tokens of a chunk's texts, as rows of them come."""
+    """Collects the token vectors of a chunk's texts, row by row."""
 
     def __init__(self, chunk, shape):
         self._chunk = chunk
@@ -201,7 +199,7 @@ class _Tokens:
         ]
 
     def add(self, number, row, output):
-        """Take the outputs [S, K, H] of a row of a text."""
+        """Store the outputs [S, K, H] of a row of a text."""
         self._vectors[number][row.positions] = output[row.kept]
 
     def features(self, tokenizer):
@@ -213,14 +211,14 @@ class _Tokens:
 
 
 class _Sentences:
-    """The vectors of texts, as means over their tokens or over their rows."""
+    """Averages vectors of texts over their tokens or over their rows."""
 
     def __init__(self, num_texts, width):
         self._sums = np.zeros((num_texts, width), np.float32)
         self._counts = np.zeros((num_texts, 1), np.float32)
 
     def add(self, number, row, output, pooling):
-        """Take the output [H] of a row of a text."""
+        """Add the output [H] of a row of a text."""
         self._sums[number] += output
         self._counts[number] += len(row.kept) if pooling == "mean" else 1
 
@@ -230,11 +228,12 @@ class _Sentences:
 
 
 def _compiled(model, layers, pooling=None, sentence_layers=()):
-    """Return a function of the arrays of `_batch`, whatever their shapes.
+    """Return a compiled function of the arrays of `_batch`, for any shape.
 
-    It returns the chosen layers, float32 [B, S, K, H], or with a pooling [B, H]: for
-    "mean" sums over the kept tokens, else vectors; or both, if there are `layers` and
-    a pooling. A second one for the same model and choice costs nothing.
+    Without a pooling it returns the chosen layers, float32 [B, S, K, H]. With a pooling
+    it returns [B, H]: sums over the kept tokens for "mean", else vectors. With `layers`
+    and a pooling it returns both. A second call for the same model and choice reuses
+    the compiled function.
     """
     ids = tf.TensorSpec([None, None], tf.int32)
     features = dict.fromkeys(INPUTS, ids)
@@ -286,8 +285,8 @@ def _outputs(run, chunk, reading):
             outputs = run(*batch)
         except tf.errors.ResourceExhaustedError as error:
             raise UserError(
-                f"Out of memory with --batch_size={reading.batch_size}; give a "
-                "smaller one, or a smaller --max_seq_length."
+                f"Out of memory with --batch_size={reading.batch_size}. Use a "
+                "smaller value, or a smaller --max_seq_length."
             ) from error
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         arrays = [output.numpy() for output in outputs]
@@ -307,11 +306,13 @@ def _batch(rows, max_length):
 
 def _check_pooling(bert, pooling):
     if pooling not in POOLINGS:
-        raise UserError(f"pooling is {pooling!r}: choose from {', '.join(POOLINGS)}.")
+        raise UserError(
+            f"pooling={pooling!r} is invalid. Choose from {', '.join(POOLINGS)}."
+        )
     if pooling == "pooler" and "pooled_output" not in bert.output_names:
         raise UserError(
-            f"{bert.report.path} has no pooler (bert/pooler/dense), and a random one "
-            "means nothing; give --pooling=mean or cls."
+            f"{bert.report.path} has no pooler (bert/pooler/dense), and a random "
+            "pooler gives meaningless vectors. Use --pooling=mean or cls."
         )
 
 
@@ -320,8 +321,8 @@ def _check_layers(layers, config):
     for layer in layers:
         if not -size <= layer < size:
             raise UserError(
-                f"There is no layer {layer} in a model of {size}: --layers takes "
-                f"numbers from {-size} to {size - 1}."
+                f"Layer {layer} does not exist: the model has {size} layers. "
+                f"--layers takes numbers from {-size} to {size - 1}."
             )
     if not layers:
-        raise UserError("--layers is empty: name at least one layer.")
+        raise UserError("--layers is empty. Give at least one layer.")

@@ -1,4 +1,4 @@
-"""Files of features: lines of text in, JSON lines or a `.npy` out."""
+"""Write features to files: JSON lines or a `.npy`."""
 
 import json
 import os
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 def write_json_lines(
     out: TextIO, features: Iterable["TokenFeatures"], layers: Sequence[int]
 ) -> None:
-    """Write features as the original does: a line of JSON for each text.
+    """Write features as the original does: one line of JSON per text.
 
     Args:
       out: text stream.
       features: iterable of `TokenFeatures`.
-      layers: the numbers that they were asked for by.
+      layers: the layer numbers as the user gave them.
     """
     for index, of_text in enumerate(features):
         _write_line(out, index, of_text, layers)
 
 
 def _write_line(out, index, of_text, layers):
-    # "linex_index" is how the original spells it.
+    # "linex_index" is the original's spelling.
     out.write(f'{{"linex_index": {index}, "features": [')
     between = ""
     for token, vectors in zip(of_text.tokens, of_text.vectors, strict=True):
-        # `round(float(x), 6)` of each number: a float32 times 1e6 is exact in
-        # float64, so this ties to even and equals Python's `round` to the last bit.
+        # `round(float(x), 6)` of each number: a float32 times 1e6 is exact in float64,
+        # so this ties to even and equals Python's `round` to the last bit.
         rounded = np.rint(vectors.astype(np.float64) * 1e6) / 1e6
         named = [
             {"index": layer, "values": values}
@@ -51,17 +51,17 @@ def write_both(
     layers: Sequence[int],
     width: int,
 ) -> int:
-    """Write what `write_json_lines` and `save_vectors` do, as features come.
+    """Write the outputs of `write_json_lines` and `save_vectors` as features arrive.
 
     Args:
       out: text stream of the JSON lines.
-      path: of the `.npy` file.
+      path: path of the `.npy` file.
       features: iterable of (`TokenFeatures`, float array [width]).
-      layers: the numbers of the tokens' layers.
+      layers: layer numbers of the token vectors.
       width: H.
 
     Returns:
-      how many there were.
+      The number of texts.
     """
 
     def vectors():
@@ -75,15 +75,15 @@ def write_both(
 def save_vectors(
     path: str | os.PathLike[str], vectors: Iterable[np.ndarray], width: int
 ) -> int:
-    """Write vectors as they come into a `.npy` file; none is there until the end.
+    """Write vectors to a `.npy` file as they arrive; the file appears at the end.
 
     Args:
-      path: of the file.
+      path: path of the file.
       vectors: iterable of float arrays [width].
       width: H.
 
     Returns:
-      how many there were.
+      The number of vectors.
     """
     count = 0
     with files.atomic_path(path) as temporary, open(temporary, "wb") as out:
@@ -91,7 +91,7 @@ def save_vectors(
         for vector in vectors:
             out.write(vector.astype("<f4").tobytes())
             count += 1
-        # NumPy leaves room in a header for the rows to grow in number.
+        # NumPy's header has enough room for a larger number of rows.
         out.seek(0)
         _write_npy_header(out, count, width)
     return count

@@ -1,4 +1,4 @@
-"""Fill-mask: the words the model expects where a text says `[MASK]`."""
+"""Predict the tokens at the `[MASK]` positions of a text."""
 
 import dataclasses
 from collections.abc import Sized
@@ -16,11 +16,11 @@ MASK = "[MASK]"
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """A word piece for a mask.
+    """A WordPiece token for a mask.
 
     Attributes:
-      token: the piece, as in the vocabulary.
-      probability: that the model gives it at this place.
+      token: the token, as in the vocabulary.
+      probability: the model's probability of the token at this position.
     """
 
     token: str
@@ -28,18 +28,18 @@ class Candidate:
 
 
 def fill_mask(bert: Bert, text: str, top_k: int = 5) -> list[list[Candidate]]:
-    """Return the likeliest pieces for each `[MASK]` of a text.
+    """Return the most likely tokens for each `[MASK]` of a text.
 
-    Several masks are predicted independently of each other, as they were in
-    training (Sec. 3.1): the best pieces need not fit together.
+    Several masks are predicted independently of each other, as in training (Sec. 3.1).
+    The best tokens may therefore not fit together.
 
     Args:
       bert: `checkpoints.model_directory.Bert`.
-      text: with one or more `[MASK]`.
-      top_k: pieces per mask.
+      text: text with one or more `[MASK]`.
+      top_k: tokens per mask.
 
     Returns:
-      a list with, for each mask, a list of `Candidate`, the likeliest first.
+      For each mask, a list of `Candidate`, the most likely first.
 
     Raises:
       UserError: there is no mask, or the text is too long for the model.
@@ -49,7 +49,9 @@ def fill_mask(bert: Bert, text: str, top_k: int = 5) -> list[list[Candidate]]:
     mask_id = bert.tokenizer.vocab[MASK]
     positions = [n for n, token in enumerate(input_ids) if token == mask_id]
     if not positions:
-        raise UserError(f"There is no {MASK} in the text {text!r}; put one in.")
+        raise UserError(
+            f"The text {text!r} contains no {MASK}. Replace a word with {MASK}."
+        )
     outputs = bert.model(
         {
             "input_ids": tf.constant([input_ids]),
@@ -70,8 +72,8 @@ def fill_mask(bert: Bert, text: str, top_k: int = 5) -> list[list[Candidate]]:
 def encode_with_masks(tokenizer: FullTokenizer, text: str) -> list[int]:
     """Return the ids of `[CLS] text [SEP]`, with `[MASK]` kept as one token.
 
-    The tokenizer itself takes `[MASK]` in a text for brackets and a word, as
-    the original's does.
+    The tokenizer itself splits `[MASK]` in a text into brackets and a word, like the
+    original's.
 
     Args:
       tokenizer: `FullTokenizer`.
@@ -111,10 +113,10 @@ def encode_pair(
 
 
 def check_fits(input_ids: Sized, config: BertConfig) -> None:
-    """Raise `UserError` for more tokens than a model of a `BertConfig` reads."""
+    """Raise `UserError` for more tokens than a model of a `BertConfig` can read."""
     limit = config.max_position_embeddings
     if len(input_ids) > limit:
         raise UserError(
-            f"The text has {len(input_ids)} tokens and the model reads up to "
-            f"{limit}; shorten it."
+            f"The text has {len(input_ids)} tokens, but the model reads at most "
+            f"{limit}. Shorten the text."
         )

@@ -1,4 +1,4 @@
-"""How likely a text is to a pre-trained model, and whether one follows another."""
+"""Score how likely a text is to a pre-trained model, or the next of another text."""
 
 import dataclasses
 import math
@@ -10,18 +10,18 @@ from official_bert.checkpoints.model_directory import NEXT_SENTENCE, Bert
 from official_bert.errors import UserError
 from official_bert.pretrained import fill_mask
 
-# Class of the next-sentence head: the original's 0 is "is next", 1 "random".
+# Class of the next-sentence head: the original's 0 means "is next", 1 "random".
 IS_NEXT = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class TextScore:
-    """What a model gives to the tokens of a text.
+    """The model's scores of the tokens of a text.
 
     Attributes:
-      tokens: list of word pieces, without `[CLS]` and `[SEP]`.
-      log_probabilities: list of float, in nats: of each token where it alone
-        is masked.
+      tokens: list of WordPiece tokens, without `[CLS]` and `[SEP]`.
+      log_probabilities: list of float, in nats: of each token when only that token is
+        masked.
     """
 
     tokens: list[str]
@@ -29,44 +29,46 @@ class TextScore:
 
     @property
     def pseudo_log_likelihood(self) -> float:
-        """Their sum, in nats."""
+        """Return the sum of the log-probabilities, in nats."""
         return math.fsum(self.log_probabilities)
 
     @property
     def pseudo_perplexity(self) -> float:
-        """Exponential of the mean loss; 1 is certainty."""
+        """Return the exponential of the mean loss; 1 means certainty."""
         return math.exp(-self.pseudo_log_likelihood / len(self.tokens))
 
 
 def pseudo_log_likelihood(bert: Bert, text: str, batch_size: int = 32) -> TextScore:
-    """Score a text by masking each of its tokens in turn.
+    """Score a text by masking its tokens one at a time.
 
-    Follows Salazar et al., "Masked Language Model Scoring" (2020): the sum
-    over the tokens of log p(token | all the others). Longer texts score
-    lower; to compare texts of different length, use the pseudo-perplexity.
+    Follows Salazar et al., "Masked Language Model Scoring" (2020): the sum over the
+    tokens of log p(token | all the others). Longer texts have lower scores. To compare
+    texts of different lengths, use the pseudo-perplexity.
 
     Args:
       bert: `checkpoints.model_directory.Bert`.
       text: str.
-      batch_size: masked copies that go through the model together.
+      batch_size: number of masked copies per batch.
 
     Returns:
       `TextScore`.
 
     Raises:
-      UserError: the text is empty, holds a mask, or is too long for the model.
+      UserError: the text is empty, contains a mask, or is too long for the model.
     """
     if batch_size < 1:
-        raise UserError(f"batch_size is {batch_size}: it must be at least 1.")
+        raise UserError(f"batch_size={batch_size} is invalid. It must be at least 1.")
     if fill_mask.MASK in text:
         raise UserError(
-            f"There is a {fill_mask.MASK} in the text {text!r}, which has no "
-            "likelihood; write the word in its place."
+            f"The text {text!r} contains {fill_mask.MASK}, which has no likelihood. "
+            "Replace it with a word."
         )
     input_ids = np.array(fill_mask.encode_with_masks(bert.tokenizer, text), np.int32)
     positions = np.arange(1, len(input_ids) - 1, dtype=np.int32)
     if not len(positions):
-        raise UserError(f"There is nothing to score in the text {text!r}.")
+        raise UserError(
+            f"The text {text!r} has no tokens to score. Give a text with words."
+        )
     fill_mask.check_fits(input_ids, bert.config)
     vocab_size = len(bert.tokenizer.vocab)
     masked = np.repeat(input_ids[np.newaxis], len(positions), axis=0)
@@ -93,7 +95,7 @@ def _masked_log_probabilities(model, input_ids, positions, targets, vocab_size):
     logits = model.cls.predictions(
         encoded["sequence_output"], positions[:, tf.newaxis], model.bert.embedding_table
     )
-    # The table's rows after the vocabulary are padding and no words.
+    # Rows of the embedding table after the vocabulary are padding, not tokens.
     words = logits[:, 0, :vocab_size]
     return -tf.nn.sparse_softmax_cross_entropy_with_logits(targets, words)
 
@@ -104,26 +106,27 @@ def next_sentence_probability(bert: Bert, text_a: str, text_b: str) -> float:
     Args:
       bert: `checkpoints.model_directory.Bert`.
       text_a: str; `[MASK]` in it is one token, as in `fill_mask`.
-      text_b: str, likewise.
+      text_b: str; as `text_a`.
 
     Returns:
-      float, of the head's "is next".
+      float, the probability of "is next".
 
     Raises:
-      UserError: a text is empty, both are too long together, or the model
-        came without the head.
+      UserError: a text is empty, the texts are too long together, or the model was
+        loaded without the head.
     """
     new = [name for name in bert.report.new if name.startswith(NEXT_SENTENCE)]
     if new:
         raise UserError(
             f"{bert.report.path} has no next-sentence head (it lacks {new[0]}), so "
-            "there is no next-sentence probability; take a checkpoint that has one."
+            "it cannot compute a next-sentence probability. Use a checkpoint with "
+            "this head."
         )
     input_ids, segment_ids = fill_mask.encode_pair(bert, text_a, text_b)
     num_second = sum(segment_ids)
     if num_second == 1 or len(segment_ids) - num_second == 2:
         raise UserError(
-            f"One of the texts {text_a!r} and {text_b!r} is empty; give two texts."
+            f"One of the texts {text_a!r} and {text_b!r} is empty. Give two texts."
         )
     logits = _next_sentence_logits(
         bert.model, tf.constant([input_ids]), tf.constant([segment_ids])

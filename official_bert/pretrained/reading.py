@@ -1,7 +1,6 @@
-"""How texts become the rows that a model reads: cut off, or read through windows.
+"""Convert texts to the rows that a model reads: truncated, or as windows.
 
-Texts come and rows go one after the other, in the same order; only some are held in
-memory.
+Texts and rows are streamed in the same order, so only some of them are in memory.
 """
 
 import dataclasses
@@ -24,8 +23,8 @@ from official_bert.tokenization.model_inputs import (
 )
 
 DEFAULT_LENGTH = 128
-# Rows are read ahead and sorted, so that those of like length share a batch and little
-# of it is padding: so many batches.
+# Number of batches to read ahead. Rows are sorted by length, so that rows of similar
+# length share a batch and need little padding.
 READ_AHEAD_BATCHES = 64
 
 
@@ -34,15 +33,14 @@ class Reading:
     """How texts become the rows of batches.
 
     Attributes:
-      max_seq_length: tokens of a row at most, `[CLS]` and `[SEP]` among them;
-        None for 128, the original's, or what the model reads if that is less.
-      batch_size: rows that go through the model together.
-      long_text: what becomes of a longer text: "truncate" cuts it off, as the
-        original does; "window" reads it through overlapping windows, and
-        takes each token from the one where it has maximal context. Of a pair
-        the first text is then whole in each window, like a question of SQuAD.
-      doc_stride: tokens from one window's start to the next one's; None for
-        half of a window.
+      max_seq_length: maximum tokens of a row, including `[CLS]` and `[SEP]`; None for
+        the original's 128, or the model's maximum if that is less.
+      batch_size: number of rows per batch.
+      long_text: handling of longer texts. "truncate" cuts, as the original does.
+        "window" reads overlapping windows, and takes each token from the window with
+        its maximal context. The first text of a pair is then complete in each window,
+        like a question of SQuAD.
+      doc_stride: tokens between the starts of two windows; None for half a window.
     """
 
     max_seq_length: int | None = None
@@ -54,22 +52,27 @@ class Reading:
         if self.max_seq_length is not None:
             check_length(self.max_seq_length)
         if self.batch_size < 1:
-            raise UserError(f"batch_size is {self.batch_size}: it must be at least 1.")
+            raise UserError(
+                f"batch_size={self.batch_size} is invalid. It must be at least 1."
+            )
         if self.long_text not in LONG_TEXT:
             raise UserError(
-                f"long_text is {self.long_text!r}: choose from {', '.join(LONG_TEXT)}."
+                f"long_text={self.long_text!r} is invalid. Choose from "
+                f"{', '.join(LONG_TEXT)}."
             )
         if self.doc_stride is not None and self.doc_stride < 1:
-            raise UserError(f"doc_stride is {self.doc_stride}: it must be at least 1.")
+            raise UserError(
+                f"doc_stride={self.doc_stride} is invalid. It must be at least 1."
+            )
 
 
 DEFAULT_READING = Reading()
 
 
 class Row(NamedTuple):
-    """What the model reads at once: a text, or a window of it.
+    """One input of the model: a text, or a window of it.
 
-    Of its tokens, those at `kept` are the tokens at `positions` of the text.
+    The row's tokens at `kept` are the text's tokens at `positions`.
     """
 
     input_ids: list[int]
@@ -79,7 +82,7 @@ class Row(NamedTuple):
 
 
 class Text(NamedTuple):
-    """The ids of a text, the rows it is read by, and how much was cut off."""
+    """The ids of a text, its rows, and the number of tokens that were cut."""
 
     input_ids: list[int]
     rows: list[Row]
@@ -95,10 +98,10 @@ def chunks(
     """Yield lists of `Text` that are run together, of bounded size.
 
     Args:
-      bert: whose tokenizer reads the texts.
+      bert: `Bert`, whose tokenizer reads the texts.
       texts: iterable of str, or of pairs (text_a, text_b).
       reading: `Reading` with a length; see `fitting`.
-      max_tokens: tokens of a list at most, unless it is a single text.
+      max_tokens: maximum tokens of a list, unless it is a single text.
 
     Raises:
       UserError: a pair does not fit the model or the windows.
@@ -118,7 +121,7 @@ def chunks(
 
 
 def _read(bert, texts, reading):
-    """Yield a `Text` for each text; warn at the end of what was cut or empty."""
+    """Yield a `Text` for each text; warn at the end about cut or empty texts."""
     num_texts = num_empty = num_long = num_cut = 0
     for text in texts:
         read = _read_text(bert, text, num_texts, reading)
@@ -129,8 +132,8 @@ def _read(bert, texts, reading):
         yield read
     if num_long:
         logging.warning(
-            "%d of %d texts are longer than max_seq_length %d: %d tokens were cut "
-            "off; --long_text=window reads them whole.",
+            "%d of %d texts are longer than max_seq_length=%d: %d tokens were cut. "
+            "Use --long_text=window to read whole texts.",
             num_long,
             num_texts,
             reading.max_seq_length,
@@ -138,8 +141,8 @@ def _read(bert, texts, reading):
         )
     if num_empty:
         logging.warning(
-            "%d of %d texts have no tokens: their features are those of [CLS] and "
-            "[SEP] alone.",
+            "%d of %d texts have no tokens. Their features are those of [CLS] and "
+            "[SEP] only.",
             num_empty,
             num_texts,
         )
@@ -152,8 +155,8 @@ def _read_text(bert, text, number, reading):
     ids_a, ids_b = encode(text_a), encode(text_b or "")
     if ids_b and bert.config.type_vocab_size < 2:
         raise UserError(
-            f"Text {number}, counted from 0, is a pair, but the model knows one kind "
-            "of segment only (type_vocab_size 1); give single texts."
+            f"Text {number} (counted from 0) is a pair, but the model has only one "
+            "segment type (type_vocab_size 1). Give single texts."
         )
     room = reading.max_seq_length - (3 if ids_b else 2)
     num_cut = max(0, len(ids_a) + len(ids_b) - room)
@@ -166,17 +169,17 @@ def _read_text(bert, text, number, reading):
 
 
 def _read_by_windows(vocab, ids_a, ids_b, number, reading):
-    """Return the `Text` of what is too long for one row."""
+    """Return the `Text` of a text that is too long for one row."""
     input_ids, _ = join_texts(vocab, ids_a, ids_b)
     document = ids_b or ids_a
-    first = len(ids_a) + 2 if ids_b else 1  # Position of the document's first token.
+    first = len(ids_a) + 2 if ids_b else 1  # Index of the first document token.
     room = reading.max_seq_length - first - 1
     if room < 1:
         raise UserError(
-            f"Text {number}, counted from 0, is a pair whose first part has "
-            f"{len(ids_a)} tokens, which leaves no room for windows over the second "
-            f"in max_seq_length {reading.max_seq_length}; shorten it, or give "
-            "--long_text=truncate."
+            f"Text {number} (counted from 0) is a pair whose first text has "
+            f"{len(ids_a)} tokens. With max_seq_length={reading.max_seq_length} "
+            "there is no room for windows over the second text. Shorten the first "
+            "text, or use --long_text=truncate."
         )
     spans = make_spans(len(document), room, reading.doc_stride or max(1, room // 2))
     best = best_spans(spans, len(document))
@@ -186,7 +189,8 @@ def _read_by_windows(vocab, ids_a, ids_b, number, reading):
         texts = (ids_a, part) if ids_b else (part, [])
         row_ids, segment_ids = join_texts(vocab, *texts)
         kept = first + np.flatnonzero(best[start : start + length] == window)
-        # What comes before is taken from the first window, the end from the last.
+        # Take the tokens before the document from the first window, [SEP] from the
+        # last.
         if window == 0:
             kept = np.append(np.arange(first), kept)
         if window == len(spans) - 1:
@@ -199,13 +203,13 @@ def fitting(reading: Reading, config: BertConfig) -> Reading:
     """Return a `Reading` with a length.
 
     Raises:
-      UserError: a model of the `BertConfig` does not read that length.
+      UserError: the length exceeds the maximum of the `BertConfig`.
     """
     limit = config.max_position_embeddings
     length = reading.max_seq_length or min(DEFAULT_LENGTH, limit)
     if length > limit:
         raise UserError(
-            f"max_seq_length {length} is larger than the model's "
-            f"max_position_embeddings {limit}; give a smaller --max_seq_length."
+            f"max_seq_length={length} is larger than the model's "
+            f"max_position_embeddings={limit}. Use a smaller --max_seq_length."
         )
     return dataclasses.replace(reading, max_seq_length=length)

@@ -1,7 +1,7 @@
-"""A `.npy` of the vectors of many texts, written in chunks that a later run continues.
+"""Write the vectors of many texts to a `.npy`, in chunks that a later run can continue.
 
 Until the file is complete, `NAME.partial` holds the rows of whole chunks, and
-`NAME.partial.json` says what they were made of.
+`NAME.partial.json` records their texts and model.
 """
 
 import itertools
@@ -16,10 +16,10 @@ import numpy as np
 from official_bert import files
 from official_bert.errors import UserError
 
-# Texts whose vectors are computed together. A chunk does not depend on others, so that
-# a resumed run writes the same bytes.
+# Texts whose vectors are computed together. Chunks do not depend on each other, so a
+# resumed run writes the same bytes.
 CHUNK = 8192
-# Of a header of version 1.0, with room for any number of rows.
+# Length of a version 1.0 header, with room for any number of rows.
 _HEADER_BYTES = 128
 _PROBE = "The train left on time, and we had the carriage to ourselves."
 
@@ -33,23 +33,23 @@ def write_vectors(
 ) -> int:
     """Write the vector of each text, float32 [N, D]; continue an earlier run.
 
-    Memory is that of one chunk. The file gets its name when it is complete. The rows of
+    Only one chunk is in memory. The file gets its name when it is complete. The rows of
     an earlier run are kept if `source` and the model are the same.
 
     Args:
-      path: of the file.
+      path: path of the file.
       texts: iterable of texts; those of an earlier run are skipped.
       vectors_of: function: list of texts -> float32 [texts, D].
-      source: what the texts are from, fit for JSON. None for texts that cannot be read
-        again, whose earlier rows are dropped.
-      chunk: texts of a chunk.
+      source: origin of the texts, as a JSON value. None for texts that cannot be read
+        again; the rows of an earlier run are then dropped.
+      chunk: number of texts per chunk.
 
     Returns:
-      how many rows were kept of an earlier run.
+      The number of rows kept from an earlier run.
 
     Raises:
-      UserError: an earlier run was of other texts, or of another model; or the texts
-        cannot be read, and nothing is left of the file.
+      UserError: an earlier run had other texts or another model; or the texts cannot be
+        read, and the unfinished file is removed.
     """
     path = os.fspath(path)
     partial, note = f"{path}.partial", f"{path}.partial.json"
@@ -75,7 +75,7 @@ def write_vectors(
 def _write_rows(partial, texts, vectors_of, done, width, chunk):
     count = done
     with open(partial, "r+b" if done else "wb") as out:
-        # Rows of a chunk that was cut off are made again.
+        # Rows of an incomplete chunk are computed again.
         out.truncate(_HEADER_BYTES + 4 * width * done)
         out.seek(_HEADER_BYTES + 4 * width * done)
         rest = itertools.islice(iter(texts), done, None)
@@ -91,7 +91,7 @@ def _write_rows(partial, texts, vectors_of, done, width, chunk):
 
 
 def _rows_done(partial, note, made_of):
-    """Return how many rows of whole chunks an earlier run has left."""
+    """Return the number of rows in whole chunks of an earlier run."""
     if not (os.path.exists(partial) and os.path.exists(note)):
         return 0
     if made_of["source"] is None:
@@ -99,8 +99,8 @@ def _rows_done(partial, note, made_of):
     earlier = files.read_json(note, "the note of an unfinished file of vectors")
     if earlier != json.loads(json.dumps(made_of)):
         raise UserError(
-            f"{partial} is of an unfinished run with other texts, flags or another "
-            "model; repeat that run, or remove the file to start again."
+            f"{partial} belongs to an unfinished run with other texts, other flags "
+            "or another model. Repeat that run, or remove the file to start again."
         )
     size = max(0, os.path.getsize(partial) - _HEADER_BYTES)
     row = 4 * made_of["width"]

@@ -1,4 +1,4 @@
-"""A server to try an export, and clients.
+"""Provide a trial server for exports, and clients.
 
-REST as TF Serving's; the gRPC client talks to TF Serving itself.
+The server has TF Serving's REST API. The gRPC client connects to TF Serving itself.
 """

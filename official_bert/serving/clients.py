@@ -1,6 +1,6 @@
 """Query a served model by REST, or by gRPC, which is faster for large outputs.
 
-The server is serve.py or TF Serving; gRPC is for TF Serving, and needs
+The server is serve.py or TF Serving. gRPC works only with TF Serving, and needs
 `tensorflow-serving-api`, which defines its messages.
 """
 
@@ -25,17 +25,17 @@ def predict_by_rest(
     signature: str | None = None,
     timeout_s: float = 60.0,
 ) -> Callable[[list[dict[str, Any]]], list[Any]]:
-    """Return a function of rows that returns the prediction for each.
+    """Return a function that takes rows and returns one prediction per row.
 
-    Rows are dicts of input name -> what JSON can hold. The function raises
-    `UserError` where the server cannot be reached or refuses the rows.
+    Rows are dicts of input name -> JSON value. The function raises `UserError` if it
+    cannot reach the server or the server rejects the rows.
 
     Args:
-      url: of the server, for example "http://127.0.0.1:8501".
-      name: of the model.
-      version: number, or None for the newest.
-      signature: name, or None for the default.
-      timeout_s: seconds to wait for an answer.
+      url: URL of the server, for example "http://127.0.0.1:8501".
+      name: name of the model.
+      version: version number, or None for the newest.
+      signature: name of the signature, or None for the default.
+      timeout_s: seconds to wait for a response.
     """
     url = f"{url.rstrip('/')}/v1/models/{urllib.parse.quote(name, safe='')}"
     if version is not None:
@@ -48,8 +48,8 @@ def predict_by_rest(
         predictions = answer.get("predictions") if isinstance(answer, dict) else None
         if not isinstance(predictions, list) or len(predictions) != len(rows):
             raise UserError(
-                f"{url} did not answer with a prediction for each row; is it TF "
-                "Serving?"
+                f"{url} did not return one prediction per row. Check that TF Serving "
+                "or serve.py runs there."
             )
         return predictions
 
@@ -57,7 +57,7 @@ def predict_by_rest(
 
 
 def _post(url, body, timeout_s):
-    """Post JSON and return the JSON that comes back."""
+    """Post JSON and return the JSON response."""
     try:
         host = urllib.parse.urlsplit(url).hostname or ""
         is_local = host in ("localhost", "::1") or host.startswith("127.")
@@ -69,7 +69,7 @@ def _post(url, body, timeout_s):
         with opener.open(request, timeout=timeout_s) as response:
             return json.load(response)
     except urllib.error.HTTPError as error:
-        message = f"{url} answered {error.code}: {_message_of(error)}"
+        message = f"{url} returned status {error.code}: {_message_of(error)}"
         raise UserError(message) from error
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
@@ -78,13 +78,13 @@ def _post(url, body, timeout_s):
         raise _unreachable(url, reason) from error
     except ValueError as error:
         raise UserError(
-            f"{url} is not a URL, or did not answer in JSON ({error}); give a URL such "
-            "as http://127.0.0.1:8501."
+            f"{url} is not a URL, or its response is not JSON ({error}). Give a URL "
+            "such as http://127.0.0.1:8501."
         ) from error
 
 
 def _message_of(error):
-    """Return the error in the body of an `HTTPError`, or the body's beginning."""
+    """Return the error in the body of an `HTTPError`, or the start of the body."""
     try:
         body = error.read()
     except (OSError, http.client.HTTPException) as cut_off:
@@ -96,13 +96,15 @@ def _message_of(error):
 
 
 def _unreachable(server, reason):
-    return UserError(f"Cannot reach {server} ({reason}); is the server running there?")
+    return UserError(
+        f"Cannot reach {server} ({reason}). Check that the server is running there."
+    )
 
 
 def _too_slow(server, timeout_s):
     return UserError(
-        f"{server} did not answer within {timeout_s:g} s; raise --timeout_s or send "
-        "fewer rows at a time."
+        f"{server} did not respond within {timeout_s:g} s. Raise --timeout_s or send "
+        "fewer rows at once."
     )
 
 
@@ -113,21 +115,25 @@ def predict_by_grpc(
     signature: str | None = None,
     timeout_s: float = 60.0,
 ) -> Callable[[list[dict[str, Any]]], list[Any]]:
-    """Return a function of rows, as `predict_by_rest` does.
+    """Return a function like that of `predict_by_rest`.
 
-    `address` is "host:port" of the gRPC side, for example "127.0.0.1:8500"; the other
-    arguments are the same.
+    Args:
+      address: "host:port" of the gRPC API, for example "127.0.0.1:8500".
+      name: see `predict_by_rest`.
+      version: see `predict_by_rest`.
+      signature: see `predict_by_rest`.
+      timeout_s: see `predict_by_rest`.
 
     Raises:
-      UserError: tensorflow-serving-api is not installed, the server cannot be
-        reached, or it has no such model or signature.
+      UserError: tensorflow-serving-api is not installed, the server cannot be reached,
+        or it has no such model or signature.
     """
     try:
         import grpc
         from tensorflow_serving.apis import model_pb2, prediction_service_pb2_grpc
     except ModuleNotFoundError as error:
         raise UserError(
-            f"--grpc needs tensorflow-serving-api ({error.name} is missing): "
+            f"--grpc needs tensorflow-serving-api ({error.name} is missing). Run: "
             "pip install 'official-bert[serving-api]'"
         ) from error
     spec = model_pb2.ModelSpec(name=name, signature_name=signature or "")
@@ -148,7 +154,7 @@ def predict_by_grpc(
                 raise _unreachable(address, f"{code}: {details}") from error
             if code == "DEADLINE_EXCEEDED":
                 raise _too_slow(address, timeout_s) from error
-            raise UserError(f"{address} answered {code}: {details}") from error
+            raise UserError(f"{address} returned {code}: {details}") from error
 
     specs = _input_specs(call, service, spec)
     return lambda rows: _predict(call, service, spec, specs, rows)
@@ -170,7 +176,7 @@ def _input_specs(call, service, spec):
     name = spec.signature_name or saved_model.DEFAULT_SIGNATURE
     if name not in signatures:
         names = ", ".join(key for key in sorted(signatures) if key[:2] != "__")
-        raise UserError(f"Model {spec.name} has no signature {name}; it has {names}.")
+        raise UserError(f"Model {spec.name} has no signature {name}. It has {names}.")
     return saved_model.input_specs(signatures[name])
 
 

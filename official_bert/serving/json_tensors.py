@@ -1,9 +1,9 @@
 """Convert TF Serving's JSON to arrays, and arrays to JSON.
 
-A request has rows in `instances` (a list; each row is a value, or an object of input
-name -> value) or columns in `inputs` (one value, or an object of input name -> value).
-Bytes are written {"b64": "..."}. Errors have the words of TF Serving's source,
-tensorflow_serving/util/json_tensor.cc.
+A request has rows in `instances` or columns in `inputs`. `instances` is a list. Each
+row is a value, or an object of input name -> value. `inputs` is one value, or an object
+of input name -> value. Bytes are written {"b64": "..."}. Error messages are those of TF
+Serving's source, tensorflow_serving/util/json_tensor.cc.
 """
 
 import base64
@@ -17,11 +17,11 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
-# Characters of a refused value that a message shows.
+# Maximum characters of a rejected value in a message.
 SHOWN = 200
-# Depth of lists; NumPy's own limit is 64.
+# Maximum depth of lists; NumPy's own limit is 64.
 MAX_RANK = 32
-# Strings of outputs with this suffix are bytes, not text.
+# Output strings whose name has this suffix are bytes, not text.
 BYTES_SUFFIX = "_bytes"
 _FLOATS = tf.float32, tf.float64
 _INTEGERS = tf.int8, tf.uint8, tf.int16, tf.int32, tf.uint32, tf.int64, tf.uint64
@@ -29,10 +29,10 @@ _dumps = functools.partial(json.dumps, ensure_ascii=False)
 
 
 class RequestError(Exception):
-    """A request that cannot be answered; the message goes to the client.
+    """An invalid request; the message goes to the client.
 
     Attributes:
-      status: the HTTP status that TF Serving gives in this case.
+      status: the HTTP status that TF Serving returns in this case.
     """
 
     def __init__(self, message: str, status: int = 400):
@@ -43,11 +43,12 @@ class RequestError(Exception):
 def parse_request(body: bytes) -> dict[str, Any]:
     """Return the JSON object in the body of a request, bytes.
 
-    TF Serving passes bytes that are not UTF-8 on to the model. In the result they are
-    lone surrogates (`surrogateescape`), which `read_inputs` turns into bytes again.
+    TF Serving passes bytes that are not UTF-8 to the model. In the result they are lone
+    surrogates (`surrogateescape`), which `read_inputs` converts back to bytes.
 
     Raises:
-      RequestError: it is not a JSON object, or its signature's name is not a string.
+      RequestError: the body is not a JSON object, or its signature's name is not a
+        string.
     """
     if not body:
         raise RequestError("JSON Parse error: The document is empty")
@@ -56,7 +57,7 @@ def parse_request(body: bytes) -> dict[str, Any]:
         if b"\\u" in body:
             _refuse_escaped_surrogates(value, body)
     except (ValueError, RecursionError) as error:
-        # Not JSON, a number with thousands of digits, or lists nested too deep.
+        # Not JSON, a number with thousands of digits, or too deeply nested lists.
         raise RequestError(f"JSON Parse error: {error}") from error
     if not isinstance(value, dict):
         raise _refusal(value, "Is not object")
@@ -67,7 +68,7 @@ def parse_request(body: bytes) -> dict[str, Any]:
 
 
 def _refuse_escaped_surrogates(value, body):
-    """Refuse half a character: an escaped D800 without its other half is no text."""
+    """Reject an escaped surrogate, such as D800, without its other half."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError:
@@ -83,15 +84,17 @@ def _refuse_escaped_surrogates(value, body):
 def read_inputs(
     request: Mapping[str, Any], specs: Mapping[str, tf.TensorSpec]
 ) -> dict[str, np.ndarray]:
-    """Convert the values of a request, as `parse_request` returned it, to arrays.
+    """Convert the values of a request of `parse_request` to arrays.
 
-    `specs` is a dict of input name -> `tf.TensorSpec`, at least one.
+    Args:
+      request: the request, a dict.
+      specs: dict of input name -> `tf.TensorSpec`, at least one.
 
     Returns:
       dict of input name -> array; strings are bytes in arrays of objects.
 
     Raises:
-      RequestError: the values are not what the inputs take.
+      RequestError: the values do not fit the inputs.
     """
     if request.keys() >= {"instances", "inputs"}:
         raise _refusal(
@@ -138,11 +141,11 @@ def _read_columns(inputs, specs):
 def read_rows(
     rows: Sequence[Any], specs: Mapping[str, tf.TensorSpec]
 ) -> dict[str, np.ndarray]:
-    """Convert rows to dict of input name -> array [rows, ...].
+    """Convert rows to a dict of input name -> array [rows, ...].
 
     Args:
-      rows: list, not empty, of values as JSON has them: of the one input, or
-        dicts of input name -> value.
+      rows: non-empty list of JSON values of the only input, or of dicts of input name
+        -> value.
       specs: dict of input name -> `tf.TensorSpec`.
 
     Raises:
@@ -202,20 +205,20 @@ def _to_array(value, dtype):
     if dtype not in (tf.string, tf.bool, *_FLOATS, *_INTEGERS):
         name = _type_name(dtype)
         raise RequestError(f"Conversion of JSON values to type: {name}", 501)
-    # NumPy leaves lists in the array where their lengths differ.
+    # NumPy keeps lists in the array if their lengths differ.
     array = np.array(value, object)
     values = array.ravel().tolist()
     if array.ndim > MAX_RANK or any(isinstance(each, list) for each in values):
         raise _shape_error(values, array.ndim)
     if dtype == tf.string:
-        # Of a single value NumPy returns bytes instead of an array.
+        # For a single value, NumPy returns bytes instead of an array.
         return np.array(np.frompyfunc(_to_bytes, 1, 1)(array), object)
     _check_numbers(values, dtype)
     return array.astype(dtype.as_numpy_dtype)
 
 
 def _shape_error(values, level):
-    """Return the error for lists of several shapes, some of which are in `values`."""
+    """Return the error for lists of different shapes, some of which are in `values`."""
     first = values[0]
     for each in values:
         if not isinstance(each, list) and isinstance(first, list):
@@ -230,17 +233,17 @@ def _shape_error(values, level):
         if isinstance(each, list) and len(each) != len(first):
             message = f"list at unexpected size: {len(each)} at level: {level}"
             return RequestError(f"Encountered {message} expected size: {len(first)}")
-    return RequestError(f"Lists within lists go deeper than {MAX_RANK} levels.")
+    return RequestError(f"Lists are nested deeper than {MAX_RANK} levels.")
 
 
 def _check_numbers(values, dtype):
-    """Refuse values of another type, and numbers that the type cannot hold."""
+    """Reject values of another type, and numbers that the type cannot hold."""
     name, is_float = _type_name(dtype), dtype in _FLOATS
     low: float = -math.inf
     limits: dict[type, float] = {bool: True}
     if is_float:
         info = np.finfo(dtype.as_numpy_dtype)
-        # Of larger integers the type keeps only the first digits.
+        # The type keeps only the first digits of larger integers.
         limits = {int: 2 ** (info.nmant + 1) - 1, float: float(info.max)}
     elif dtype in _INTEGERS:
         low, limits = int(dtype.min), {int: int(dtype.max)}
@@ -292,24 +295,28 @@ def _refusal(value, reason):
 
 
 def _shown(value):
-    """Return a value as JSON, cut where it is long."""
+    """Return a value as JSON, shortened if it is long."""
     text = json.dumps(value)
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def _brackets(shape):
-    """Return a shape as TF Serving writes it; -1 where any size is possible."""
+    """Return a shape as TF Serving writes it; -1 means any size."""
     return f"[{','.join('-1' if size is None else str(size) for size in shape)}]"
 
 
 def to_rows(outputs: Mapping[str, np.ndarray]) -> list[Any]:
     """Return `predictions`, the outputs of each row.
 
-    Of a dict of output name -> array [rows, ...] that is a list of a value for each
-    row if there is one output, else of dicts of output name -> value, sorted by name.
+    Args:
+      outputs: dict of output name -> array [rows, ...].
+
+    Returns:
+      A list with one item per row: the value if there is one output, else a dict of
+        output name -> value, sorted by name.
 
     Raises:
-      RequestError: the outputs have no rows, or not the same number.
+      RequestError: the outputs have no rows, or different numbers of rows.
     """
     sizes = []
     for name in sorted(outputs):
@@ -335,9 +342,9 @@ def to_columns(outputs: Mapping[str, np.ndarray]) -> Any:
 
 
 def _to_lists(array, name):
-    """Return an array as nested lists of values that JSON can hold."""
+    """Return an array as nested lists of JSON values."""
     if array.ndim > 1:
-        # Row by row: while NumPy converts, no other thread runs.
+        # Convert row by row: while NumPy converts, no other thread runs.
         return [_to_lists(row, name) for row in array]
     if array.dtype == object:
 
@@ -347,27 +354,27 @@ def _to_lists(array, name):
             # U+FFFD replaces bytes that are not UTF-8.
             return value.decode("utf-8", "replace")
 
-        # Of a single value NumPy returns no array.
+        # For a single value, NumPy does not return an array.
         return np.array(np.frompyfunc(encode, 1, 1)(array), object).tolist()
     if array.dtype.kind in "biu" or array.dtype == np.float64:
         return array.tolist()
     if array.dtype.kind not in "fV":
         raise RequestError(f"Failed to write JSON value for tensor type: {array.dtype}")
-    # The shortest digits that are this float32: 0.2, not 0.20000000298.
+    # The shortest digits of this float32: 0.2, not 0.20000000298.
     return array.astype(np.float32).astype(str).astype(np.float64).tolist()
 
 
 def dump(value: Any) -> bytes:
-    """Return the body of an answer, UTF-8.
+    """Return the body of a response, UTF-8.
 
-    Not-a-number and infinities are `NaN`, `Infinity` and `-Infinity`, as TF Serving
-    writes them; JSON itself cannot express them.
+    Not-a-number and infinities are written as `NaN`, `Infinity` and `-Infinity`, as in
+    TF Serving. JSON itself cannot express them.
     """
     return _text_of(value).encode("utf-8", "replace")
 
 
 def _text_of(value):
-    """Return JSON, rows written one by one: no other thread runs during `dumps`."""
+    """Return JSON; write rows one by one, because `dumps` blocks other threads."""
     if isinstance(value, dict):
         items = (f"{_dumps(name)}: {_text_of(item)}" for name, item in value.items())
         return f"{{{', '.join(items)}}}"

@@ -4,8 +4,8 @@
       1/saved_model.pb ...
       2/saved_model.pb ...
 
-If a version cannot be loaded, for example because it is not complete yet, the one
-before it stays. A request keeps the model that it began with.
+If a version cannot be loaded, for example because it is incomplete, the previous one
+stays in use. A request keeps the model that it started with.
 """
 
 import gc
@@ -22,7 +22,7 @@ from official_bert.serving.json_tensors import RequestError
 
 
 class VersionStatus(NamedTuple):
-    """TF Serving's state of a version, and why it could not be loaded, or ""."""
+    """TF Serving's state of a version, and its loading error or ""."""
 
     state: str
     error: str = ""
@@ -32,10 +32,10 @@ class ModelVersions:
     """The versions of one model.
 
     Attributes:
-      name: of the model.
+      name: name of the model.
       directory: the folder of the numbered versions.
-      current: `SavedModel` that is served, None before the first `refresh`. Each
-        request reads it once and holds what it read.
+      current: the served `SavedModel`, None before the first `refresh`. Each request
+        reads it once and keeps that object.
       statuses: dict of version -> `VersionStatus`.
     """
 
@@ -44,11 +44,11 @@ class ModelVersions:
         self.directory = directory
         self.current: saved_model.SavedModel | None = None
         self.statuses: dict[int, VersionStatus] = {}
-        # Version that is served or could not be loaded -> `_file_states` at the time.
+        # Version that is served or failed to load -> `_file_states` at that time.
         self._tried: dict[int, set[tuple[pathlib.Path, int, int]]] = {}
 
     def refresh(self) -> None:
-        """Load the newest version, if it is not served or its files have changed.
+        """Load the newest version if it is not served yet or its files have changed.
 
         One thread may call this while others serve.
         """
@@ -61,7 +61,7 @@ class ModelVersions:
             for version, status in self.statuses.items():
                 if status.error and status is not before.get(version):
                     logging.warning(
-                        "Version %d cannot be loaded: %s", version, status.error
+                        "Version %d could not be loaded: %s", version, status.error
                     )
 
     def _load(self, version, folder):
@@ -86,20 +86,22 @@ class ModelVersions:
             if not is_served:
                 self._set_status(before.version, "END")
                 self._tried.pop(before.version, None)
-            logging.info("Version %d takes over from %d.", version, before.version)
+            logging.info(
+                "Now serving version %d instead of %d.", version, before.version
+            )
             del before
-            gc.collect()  # A SavedModel refers to itself.
+            gc.collect()  # Free its reference cycles.
         return True
 
     def _set_status(self, version, state, error=""):
-        # A new dict: another thread may be iterating over the old one.
+        # Create a new dict: another thread may be iterating over the old one.
         self.statuses = {**self.statuses, version: VersionStatus(state, error)}
 
     def get(self, name: str, version: int | None = None) -> saved_model.SavedModel:
-        """Return the `SavedModel` for a request; version None is the one served.
+        """Return the `SavedModel` for a request; version None means the served one.
 
         Raises:
-          RequestError: it is not served.
+          RequestError: this version is not served.
         """
         current = self.current
         if current and name == self.name and version in (None, current.version):
@@ -119,7 +121,7 @@ def find_versions(directory: str | os.PathLike[str]) -> Iterator[tuple[int, str]
 
 
 def _file_states(folder):
-    """Return paths, sizes and times of the files in a folder, to compare."""
+    """Return paths, sizes and times of the files in a folder, for comparison."""
     states = set()
     for path in pathlib.Path(folder).rglob("*"):
         try:
@@ -140,27 +142,27 @@ def open_model(
     """
     if not os.path.isdir(directory):
         raise UserError(
-            f"{flag}: {directory} is not a directory; give the folder that an export "
+            f"{flag}={directory} is not a directory. Give the folder that an export "
             "was written to."
         )
     if os.path.isfile(os.path.join(directory, saved_model.FILE)):
         parent = os.path.dirname(os.path.abspath(directory))
         raise UserError(
-            f"{flag}: {directory} is one version of a model; give the folder that "
-            f"holds the numbered versions, for example {parent}."
+            f"{flag}={directory} is one version of a model. Give the folder of the "
+            f"numbered versions, for example {parent}."
         )
     versions = ModelVersions(name, directory)
     versions.refresh()
     if not versions.statuses:
         raise UserError(
-            f"{flag}: {directory} holds no SavedModel in a numbered folder, such as "
-            f"{os.path.join(directory, '1', saved_model.FILE)}; give the folder that "
+            f"{flag}={directory} has no SavedModel in a numbered folder, such as "
+            f"{os.path.join(directory, '1', saved_model.FILE)}. Give the folder that "
             "an export was written to."
         )
     if not versions.current:
         newest = max(versions.statuses)
         raise UserError(
             f"{flag}: version {newest} in {directory} cannot be loaded "
-            f"({versions.statuses[newest].error[:300]}); export it again."
+            f"({versions.statuses[newest].error[:300]}). Export it again."
         )
     return versions

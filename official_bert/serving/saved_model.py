@@ -1,6 +1,6 @@
 """Load a SavedModel and run its signatures.
 
-`tf.saved_model.load` does it alone, so the server sees what TF Serving would see.
+It uses only `tf.saved_model.load`, so the server sees the same model as TF Serving.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from official_bert.serving.json_tensors import RequestError
 
 FILE = "saved_model.pb"
 DEFAULT_SIGNATURE = "serving_default"
-# Error of TensorFlow -> HTTP status, as in TF Serving. The others are 500.
+# TensorFlow error -> HTTP status, as in TF Serving. Other errors are 500.
 _STATUS = {
     tf.errors.InvalidArgumentError: 400,
     tf.errors.FailedPreconditionError: 400,
@@ -32,7 +32,7 @@ MESSAGE_LENGTH = 1000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SavedModel:
-    """A loaded SavedModel. Hold it while it runs: without a holder it is freed.
+    """A loaded SavedModel. Keep a reference while it runs, or its memory is freed.
 
     Attributes:
       version: number of its folder.
@@ -46,12 +46,12 @@ class SavedModel:
 
 
 def load(folder: str | os.PathLike[str], version: int) -> SavedModel:
-    """Load a SavedModel; TensorFlow's exceptions say why it cannot be loaded."""
+    """Load a SavedModel; TensorFlow's exceptions give the reason of a failure."""
     with open(os.path.join(folder, FILE), "rb") as source:
         graphs = saved_model_pb2.SavedModel.FromString(source.read()).meta_graphs
     serving = [graph for graph in graphs if set(graph.meta_info_def.tags) == {"serve"}]
     if not serving:
-        raise ValueError("no graph in it is tagged 'serve'")
+        raise ValueError("none of its graphs has the tag 'serve'")
     root = tf.saved_model.load(folder)
     return SavedModel(version, root, dict(serving[0].signature_def))
 
@@ -69,11 +69,16 @@ def run(
 ) -> dict[str, np.ndarray]:
     """Run a signature of a `SavedModel`. Several threads may call this.
 
-    Takes a dict of input name -> array of the types of `input_specs`, and returns one
-    of output name -> array.
+    Args:
+      model: `SavedModel`.
+      signature: name of the signature.
+      arrays: dict of input name -> array with the types of `input_specs`.
+
+    Returns:
+      dict of output name -> array.
 
     Raises:
-      RequestError: the graph refused the values.
+      RequestError: the graph rejected the values.
     """
     function = model.root.signatures[signature]
     specs = function.structured_input_signature[1]
@@ -83,7 +88,8 @@ def run(
         )
         values = {name: tensor.numpy() for name, tensor in outputs.items()}
     except tf.errors.OpError as error:
-        # Before these words TensorFlow lists Python's stack, without use to a client.
+        # Before this text, TensorFlow prints Python's stack, which does not help
+        # clients.
         message = error.message.rpartition("<stack traces unavailable>")[2].strip()
         status = _STATUS.get(type(error), 500)
         raise RequestError(message[:MESSAGE_LENGTH], status) from error

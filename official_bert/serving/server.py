@@ -5,7 +5,7 @@
     POST /v1/models/NAME[/versions/N]:predict     predictions
 
 Every error is JSON, {"error": "..."}, with TF Serving's status code. The event loop
-only moves bytes; a pool of threads parses JSON and runs the model.
+only transfers bytes. A thread pool parses JSON and runs the model.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ _PATH = re.compile(
 )
 # Versions are 64-bit numbers.
 _HIGHEST_VERSION = 2**63 - 1
-# Time for sending an answer at the end, in addition to the time for its request.
+# Seconds to send a response at shutdown, in addition to the request's timeout.
 _GRACE_S = 5
-# aiohttp logs a traceback for each connection that does not speak HTTP. This module
-# logs the errors of requests.
+# aiohttp logs a traceback for each connection that does not use HTTP. This module logs
+# the errors of requests.
 python_logging.getLogger("aiohttp.server").setLevel(python_logging.CRITICAL)
 
 
@@ -47,7 +47,7 @@ class Server:
 
     Attributes:
       versions: `ModelVersions` with a version loaded.
-      unfinished: set of the futures of requests that wait or are computed.
+      unfinished: set of the futures of requests that are waiting or running.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class Server:
         """Set the limits.
 
         Args:
-          versions: see above.
-          max_request_bytes: of the body of a request, after unpacking.
-          timeout_s: seconds for a request, from its headers to its answer.
-          max_concurrent: requests that are computed at once; others wait, and waiting
-            counts against `timeout_s`.
+          versions: `ModelVersions` with a version loaded.
+          max_request_bytes: limit of a request's body, after decompression.
+          timeout_s: seconds for a request, from its headers to its response.
+          max_concurrent: number of requests that are computed at once. Others wait, and
+            waiting counts toward `timeout_s`.
           poll_s: seconds between checks for new versions.
         """
         self.versions = versions
@@ -78,13 +78,13 @@ class Server:
     def run(
         self, listener: socket.socket, announce: Callable[[], None], **options: Any
     ) -> None:
-        """Serve until SIGINT or SIGTERM, then answer the requests that have come in.
+        """Serve until SIGINT or SIGTERM, then answer the requests already received.
 
         A second signal ends the process.
 
         Args:
-          listener: socket that listens.
-          announce: function of no arguments, called when the server is ready.
+          listener: listening socket.
+          announce: function without arguments, called when the server is ready.
           **options: more arguments of `web.run_app`.
         """
         app = web.Application(
@@ -115,12 +115,12 @@ class Server:
             await asyncio.sleep(self._poll_s)
             try:
                 await asyncio.to_thread(self.versions.refresh)
-            except Exception:  # It must not end the checks.
-                logging.exception("Looking for new versions failed; trying again.")
+            except Exception:  # An error must not end the checks.
+                logging.exception("The check for new versions failed; trying again.")
 
     @web.middleware
     async def _with_errors(self, request, handler):
-        """Answer a request; errors have TF Serving's form."""
+        """Respond to a request; errors have TF Serving's format."""
         message: str | None
         status = 400
         try:
@@ -131,12 +131,12 @@ class Server:
         except TimeoutError:
             message = f"The request took longer than {self._timeout_s:g} s."
             status = 504
-        except web.HTTPException as error:  # For example a body that is too large.
+        except web.HTTPException as error:  # For example, a too large body.
             message, status = error.text, error.status
         except web.RequestPayloadError as error:
             message = f"The body of the request cannot be read: {error}"
         except RecursionError:
-            message = "The lists or objects of the request are nested too deep."
+            message = "The lists or objects of the request are nested too deeply."
         except Exception as error:
             logging.exception("%s %s failed", request.method, request.path)
             message, status = f"{type(error).__name__}: {error}", 500
@@ -145,7 +145,7 @@ class Server:
         return web.Response(body=body, status=status, content_type="application/json")
 
     async def _answer(self, request):
-        """Return the body of the answer to a request."""
+        """Return the body of the response to a request."""
         path = request.rel_url.raw_path
         if not path.lower().startswith("/v1/"):
             raise RequestError(f"Not found: {request.method} {path}", 404)
@@ -157,8 +157,8 @@ class Server:
             raise RequestError("Missing model name in request.")
         if action in (":classify", ":regress"):
             raise RequestError(
-                f"This server has no {action[1:]}, only predict (whose signature may "
-                "take serialized examples).",
+                f"This server does not support {action[1:]}, only predict (a "
+                "signature of predict may take serialized examples).",
                 501,
             )
         if match["label"]:
@@ -183,7 +183,7 @@ class Server:
         self.unfinished.add(future)
         future.add_done_callback(self.unfinished.discard)
         try:
-            # A timeout cancels what waits. It cannot stop TensorFlow.
+            # A timeout cancels waiting requests, but cannot stop TensorFlow.
             return await asyncio.wrap_future(future)
         finally:
             # The pool keeps canceled functions for a while.
@@ -192,15 +192,15 @@ class Server:
 
 async def _let_next_signal_kill(app):
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError):  # Not the main thread: it gets none.
+        with contextlib.suppress(ValueError):  # Only the main thread gets signals.
             signal.signal(number, signal.SIG_DFL)
 
 
 def predict(model: saved_model.SavedModel, body: bytes) -> bytes:
-    """Return the body of the answer of a `SavedModel` to `:predict`, both bytes.
+    """Return the response of a `SavedModel` to a `:predict` request, both bytes.
 
     Raises:
-      RequestError: the request cannot be answered.
+      RequestError: the request is invalid.
     """
     request = json_tensors.parse_request(body)
     name = request.get("signature_name") or saved_model.DEFAULT_SIGNATURE
@@ -219,7 +219,7 @@ def predict(model: saved_model.SavedModel, body: bytes) -> bytes:
 
 
 def _status(versions, name, version):
-    """Return TF Serving's `GetModelStatusResponse` as JSON has it."""
+    """Return TF Serving's `GetModelStatusResponse` as a JSON object."""
     statuses = versions.statuses if name == versions.name else {}
     if version is None and not statuses:
         raise RequestError(f"Could not find any versions of model {name}", 404)
@@ -234,7 +234,7 @@ def _status(versions, name, version):
 
 
 def _metadata(model, name):
-    """Return TF Serving's `GetModelMetadataResponse` as JSON has it."""
+    """Return TF Serving's `GetModelMetadataResponse` as a JSON object."""
     signatures = {
         key: json_format.MessageToDict(
             signature,

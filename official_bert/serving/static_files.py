@@ -11,7 +11,7 @@ from typing import Any
 
 from official_bert.export.web.headers import HEADERS
 
-# Files that a page of `export_model.py --format=web` has.
+# Files of a page of `export_model.py --format=web`.
 _PAGE, _MODEL = "index.html", "model.json"
 
 
@@ -22,7 +22,7 @@ def is_page(directory: str | os.PathLike[str]) -> bool:
 
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
-    """Answers with files, the headers for threads, and no listings of folders."""
+    """Serves files with the headers for threads, without folder listings."""
 
     protocol_version = "HTTP/1.1"
     extensions_map = {
@@ -48,11 +48,11 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         self.send_error(404, "File not found")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing: a page asks for twenty files."""
+        """Log nothing: a page requests twenty files."""
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """A server on a socket that listens already."""
+    """A server on a socket that already listens."""
 
     def __init__(self, listener: socket.socket, directory: str | os.PathLike[str]):
         super().__init__(
@@ -64,7 +64,7 @@ class _Server(http.server.ThreadingHTTPServer):
         self.socket = listener
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that leave before the answer is sent."""
+        """Ignore clients that disconnect before the response is sent."""
 
 
 def run(
@@ -75,18 +75,18 @@ def run(
     """Serve a folder until SIGINT or SIGTERM.
 
     Args:
-      listener: socket that listens.
+      listener: listening socket.
       directory: the folder.
-      announce: function of no arguments, called when the server is ready.
+      announce: function without arguments, called when the server is ready.
     """
     server = _Server(listener, directory)
 
     def stop(number, frame):
-        # `shutdown` waits for the loop that this thread runs.
+        # `shutdown` waits for the loop that runs in this thread.
         threading.Thread(target=server.shutdown).start()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError):  # Not the main thread: it gets none.
+        with contextlib.suppress(ValueError):  # Only the main thread gets signals.
             signal.signal(number, stop)
     announce()
     server.serve_forever(poll_interval=0.1)

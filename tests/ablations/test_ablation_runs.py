@@ -26,7 +26,7 @@ ROW = "table5_ltr_no_nsp_bilstm"
 
 
 def write_vocab(path):
-    """Write the small vocabulary, filled up to the 8,000 entries of the models."""
+    """Write the small vocabulary, padded to the models' 8,000 tokens."""
     lines = (MINI / "vocab.txt").read_text("utf-8").splitlines()
     lines += [f"[filler{n}]" for n in range(8000 - len(lines))]
     path.write_text("\n".join(lines) + "\n", "utf-8")
@@ -44,7 +44,7 @@ def write_task(folder):
 
 
 def run_ablation(folder, *arguments):
-    """Return the finished process of a short table, of one task."""
+    """Return the finished process of a short table with one task."""
     arguments = [
         "--input_file=text.txt",
         "--vocab_file=vocab.txt",
@@ -62,7 +62,7 @@ def run_ablation(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """(folder, what the command printed) of a row of Table 5."""
+    """Return (folder, output of the command) of a row of Table 5."""
     folder = tmp_path_factory.mktemp("ablation")
     write_vocab(folder / "vocab.txt")
     text = (MINI / "text.txt").read_text("utf-8")
@@ -79,7 +79,7 @@ def test_a_row_from_text_to_scores(made):
     assert printed.endswith(f"\n\n{table}")
     row = table.splitlines()[4].strip("| ").split(" | ")
     assert row[0] == "LTR & No NSP + BiLSTM"
-    # Of 8,000 entries, hardly trained, those of the text are left.
+    # After little training, the 8,000 tokens are reduced to those of the text.
     assert math.e < float(row[1].rstrip("*")) < 8000
     assert re.fullmatch(r"[\d.]+ ± [\d.]+", row[2])
     assert row[3:] == ["82.1", "84.1", "75.7", "91.6", "84.9"]
@@ -110,7 +110,7 @@ def test_one_seed_has_no_deviation(made):
 
 
 def test_the_model_goes_on_as_it_was_trained(made):
-    """Left to right and with a BiLSTM, which no flag of a later command says."""
+    """Fine-tuning keeps the left-to-right model and BiLSTM without any flag."""
     folder = made[0] / "x"
     for name in ("models/table5_ltr_no_nsp", f"fine_tuned/{ROW}/sst-2"):
         config = (folder / name / "bert_config.json").read_text("utf-8")
@@ -120,9 +120,9 @@ def test_the_model_goes_on_as_it_was_trained(made):
 
 
 BAD = {
-    "--ner_train_file=a.txt": "--ner_train_file and --ner_dev_file go together",
-    "--glue_data_dir=glue": "--glue_data_dir: there is no train set of sts-b in glue "
-    "(STS-B/train.tsv); leave it out with --tasks",
+    "--ner_train_file=a.txt": "--ner_train_file and --ner_dev_file must be given",
+    "--glue_data_dir=glue": "--glue_data_dir=glue has no train set of sts-b "
+    "(STS-B/train.tsv). Give the folder of GLUE, or leave sts-b out with --tasks",
     "--vocab_file=small.txt": "small.txt",
 }
 
@@ -170,7 +170,7 @@ except Exception as error:
 
 @pytest.mark.parametrize("prints", ["error: The vocabulary is gone.", ""])
 def test_the_error_is_that_of_this_attempt(tmp_path, prints):
-    """The log has those of earlier ones too."""
+    """The log also contains errors of earlier attempts."""
     log = tmp_path / "logs" / "models_bert.log"
     log.parent.mkdir()
     log.write_text("error: No space left.\n")
@@ -181,7 +181,7 @@ def test_the_error_is_that_of_this_attempt(tmp_path, prints):
     assert told == (prints.removeprefix("error: ") or f"see {log}.")
 
 
-# A terminal sends Ctrl-C to all that run in it, `timeout` SIGTERM, `kill` to one.
+# Terminals send Ctrl-C to the whole group, `timeout` SIGTERM, `kill` one signal.
 @pytest.mark.parametrize(
     ("number", "send", "ends_with"),
     [
@@ -191,7 +191,7 @@ def test_the_error_is_that_of_this_attempt(tmp_path, prints):
     ],
 )
 def test_what_ends_it_ends_the_command_within(tmp_path, number, send, ends_with):
-    """That one has saved, and is not counted as done."""
+    """The inner command has saved, and does not count as finished."""
     write_vocab(tmp_path / "vocab.txt")
     shutil.copy(MINI / "text.txt", tmp_path / "text.txt")
     script = str(ROOT / "run_scripts" / "run_ablation.py")
@@ -219,7 +219,7 @@ def test_what_ends_it_ends_the_command_within(tmp_path, number, send, ends_with)
 
 
 def wait_for(path, child):
-    """Wait until a file exists that a process should write."""
+    """Wait until a process has written a file."""
     for _ in range(1200):
         if path.exists():
             return

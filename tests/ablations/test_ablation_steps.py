@@ -1,4 +1,4 @@
-"""Which commands an ablation runs, which it does not run again, what it prints."""
+"""The commands that an ablation runs, the ones it skips, and its output."""
 
 import json
 import math
@@ -16,11 +16,11 @@ GLUE = {"sst-2": ["--data_dir=glue"], "sts-b": ["--data_dir=glue"]}
 
 
 class Commands:
-    """Stands for the commands: leaves what they would leave, in no time."""
+    """Fake commands that write their output files immediately."""
 
     def __init__(self, folder, checkpoints=(2, 4), stop_at=None, stopped=None):
         self.folder, self.checkpoints, self.stop_at = folder, checkpoints, stop_at
-        # A step whose command is told to end early, and does so without an error.
+        # A step whose command is stopped early, without an error.
         self.stopped = stopped
         self.steps = {}
 
@@ -109,7 +109,7 @@ def test_one_seed_has_the_scores_of_a_single_run(tmp_path):
     ids=["model", "seeds", "seed"],
 )
 def test_a_command_that_was_told_to_stop_is_not_done(tmp_path, step, num_seeds):
-    with pytest.raises(UserError, match=f"{step} was stopped before its end; the same"):
+    with pytest.raises(UserError, match=f"{step} was stopped before its end. Run"):
         run(tmp_path, Commands(tmp_path, stopped=step), num_seeds=num_seeds)
     (tmp_path / step).rename(tmp_path / "stopped")
     rest = Commands(tmp_path)
@@ -153,7 +153,7 @@ def test_other_flags_are_refused(tmp_path):
 
 
 def test_another_config_is_refused(tmp_path):
-    """Its file is named in a flag file, and keeps its name."""
+    """A config that changed counts, although its flag file names the same path."""
     run(tmp_path, Commands(tmp_path), rows=["bert"])
     path = tmp_path / steps.RESULTS_FILE
     old = path.read_text()
@@ -188,7 +188,7 @@ def test_a_figure_starts_from_each_checkpoint(tmp_path):
 
 
 def test_a_figure_needs_a_task(tmp_path):
-    with pytest.raises(UserError, match="needs the data of a task"):
+    with pytest.raises(UserError, match="needs data of a task"):
         run(tmp_path, Commands(tmp_path), "figure5", data={})
 
 
@@ -201,7 +201,9 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path):
     paper = "84.4 | 88.4 | 86.7 | 92.7 | 88.5"
     assert lines[4] == f"| BERT | {perplexity} | {ours} | {paper} |"
     assert lines[6].startswith(f"| LTR & No NSP | {perplexity}* |")
-    assert lines[-1].startswith("*: of every token from those before it")
+    assert lines[-1].startswith(
+        "*: perplexity of every token given the tokens before it"
+    )
 
 
 def test_without_tasks_there_is_the_perplexity(tmp_path):
@@ -224,7 +226,7 @@ def test_rows_of_the_paper_alone_stand_below_ours(tmp_path):
 
 
 def test_unknown_names(tmp_path):
-    with pytest.raises(UserError, match="no table 'table9': choose from table5"):
+    with pytest.raises(UserError, match="'table9' is not a table. Choose from table5"):
         find_table("table9")
     with pytest.raises(UserError, match="--rows: table5 has no row 'x'"):
         find_table("table5", ["x"])
@@ -241,17 +243,17 @@ def test_each_twentieth_document_is_held_out(tmp_path):
     assert rest == "\n".join(d for n, d in enumerate(documents, 1) if n not in (20, 40))
     assert heldout_text.split_off([str(path)], str(tmp_path)) == (train, heldout)
     path.write_text("another text\n")
-    with pytest.raises(UserError, match="was made of other files; choose another"):
+    with pytest.raises(UserError, match="was made from other files. Choose another"):
         heldout_text.split_off([str(path)], str(tmp_path))
     assert pathlib.Path(train).read_text() == rest
     (tmp_path / "few").mkdir()
     path.write_text("\n\n".join(documents[:19]))
-    with pytest.raises(UserError, match="has 19 documents, and one of 20 is held"):
+    with pytest.raises(UserError, match="has only 19 documents, but one in 20 is held"):
         heldout_text.split_off([str(path)], str(tmp_path / "few"))
 
 
 def test_what_each_command_reads(tmp_path):
-    """The text that is measured on is not the one that is trained on."""
+    """The evaluation text is not the training text."""
     commands = Commands(tmp_path)
     run(tmp_path, commands)
     for name, path in {

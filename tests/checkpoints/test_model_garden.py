@@ -435,8 +435,12 @@ def test_the_parameters_of_a_training_run(tmp_path):
     [
         ("type: bert", "type: bigbird", "type is 'bigbird', not bert"),
         ("norm_first: false", "norm_first: true", "norm_first is true"),
-        ("activation: gelu\n  ", "activation: swish\n  ", "hidden_act is 'swish'"),
-        ("num_layers: 11", "num_layers: two", "num_hidden_layers is 'two'"),
+        (
+            "activation: gelu\n  ",
+            "activation: swish\n  ",
+            "hidden_act='swish' is invalid",
+        ),
+        ("num_layers: 11", "num_layers: two", "num_hidden_layers='two' is invalid"),
     ],
 )
 def test_parameters_of_another_model(tmp_path, old, new, message):

@@ -1,4 +1,4 @@
-"""The commands of test_run_classifier.py, and the files that they read."""
+"""The commands of test_run_classifier.py, and their input files."""
 
 import gzip
 import json
@@ -30,10 +30,10 @@ FIRST = {
     "window": f"{OWN} --long_text=window --max_seq_length=6",
     "stopped": f"{OWN} --stop_at_step=8",
     "seeds": SEEDS,
-    # What a sweep has made when it is killed before it notes a run's result.
+    # State of a sweep that was killed before it recorded a run's result.
     f"killed-late/{SEED_5}": f"{OWN} --seed=5",
 }
-# After the first runs were looked at, and some of their folders copied.
+# Commands after the first runs were checked and some folders copied.
 LATER = {
     "mrpc": ALL,
     "eval-alone": f"{MRPC} --do_eval",
@@ -49,7 +49,7 @@ LATER = {
     "killed-late": SEEDS,
     "more-seeds": f"{OWN} --grid --grid_learning_rates=3e-3 --seed=6",
 }
-# Flags beside `OWN` -> words of the error, in any order.
+# Flags in addition to `OWN` -> words of the error, in any order.
 BAD_OWN = {
     "--output_dir=": "--output_dir",
     MRPC: "--train_file … one of the two",
@@ -63,7 +63,7 @@ BAD_OWN = {
     "--grid --grid_learning_rates=": "--grid_learning_rates",
     "--grid --grid_batch_sizes=2.5": "'2.5'",
     "--grid --grid_epochs=-1": "'-1'",
-    "--grid --grid_batch_sizes=999": "999 … no update",
+    "--grid --grid_batch_sizes=999": "999 … training step",
     "--grid --grid_batch_sizes=6 --micro_batch_size=4": "--micro_batch_size=4 … 6",
     "--grid_batch_sizes=6": "--grid",
     "--num_train_epochs=nan": "--num_train_epochs",
@@ -75,7 +75,7 @@ BAD_OWN = {
     "--warmup_proportion=1.5": "warmup_proportion",
     "--dev_fraction=1": "fraction is 1.0",
     "--dev_fraction=nan": "fraction is nan",
-    "--train_batch_size=999": "999 … no update",
+    "--train_batch_size=999": "999 … training step",
     "--micro_batch_size=3": "--micro_batch_size=3",
     "--stop_at_step=99": "--stop_at_step=99",
     "--bias_correction --optimizer=lamb": "--bias_correction … lamb",
@@ -105,7 +105,7 @@ BAD_OWN = {
     "--label_separator=": "--label_separator is empty",
     "--label_kind=ranking": "label_kind",
 }
-# Flags beside `TRAIN`.
+# Flags in addition to `TRAIN`.
 BAD_TRAIN = {
     "--task_name=MRPC": "--data_dir",
     "--data_dir=glue": "--task_name",
@@ -118,7 +118,7 @@ BAD_TRAIN = {
     f"{MRPC} --glue_submission=some": "--glue_submission … --do_predict",
     f"{MRPC} --do_predict --glue_submission=own.csv": "--glue_submission … own.csv",
     "--task_name=XNLI --data_dir=glue --do_predict --glue_submission=some": "xnli",
-    "--tfds --train_file=own.csv": "--tfds … one of the two",
+    "--tfds --train_file=own.csv": "--tfds … only one kind",
     "--train_file=gone.csv": "gone.csv",
     "--train_file=glue": "directory",
     "--train_file=empty.csv": "is empty",
@@ -129,7 +129,7 @@ BAD_TRAIN = {
     "--train_file=one.csv": "'yes' … two labels",
     "--train_file=ragged.csv": "line 3 … 1 cell",
 }
-# Whole commands.
+# Complete commands.
 BAD_ALONE = {
     "--output_dir=": "--output_dir",
     MRPC: "--do_train … --do_eval … --do_predict",
@@ -159,7 +159,7 @@ BAD = {
 
 
 def sentences(count, seed):
-    """Return (text, other text, whether there is a horse in the first)."""
+    """Return (text, other text, whether the first contains a horse)."""
     rng = random.Random(seed)
     found = []
     for number in range(count):
@@ -228,7 +228,7 @@ def write_own(folder):
 
 
 def prepare_later(folder):
-    """Leave folders as kills and accidents do."""
+    """Leave folders in the state of kills and accidents."""
     shutil.copytree(folder / "mrpc", folder / "eval-alone")
     (folder / "eval-alone" / "eval_results.txt").unlink()
     for name in ("killed-seeds", "more-seeds", "other-sweep", "cut-sweep"):

@@ -1,6 +1,6 @@
-"""Prints what flags of fine-tuning become, for each line of standard input.
+"""Print the settings that fine-tuning flags give, for each line of standard input.
 
-Reads JSON lists of flags; writes the list of the trials' (settings, epochs), or the
+Reads JSON lists of flags. Writes the list of the trials' (settings, epochs), or the
 message of a `UserError`. Nothing is trained.
 """
 

@@ -1,10 +1,10 @@
-"""Runs a script many times in one process, since TensorFlow starts slowly.
+"""Run a script many times in one process, because TensorFlow starts slowly.
 
     python many_runs.py run_pretraining < runs.json
 
-Reads a JSON list of {"arguments": [...], "stdin": text}; writes a JSON list
-of {"status", "stdout", "stderr", "logged", "seconds"} on the last line. What is
-logged would be on stderr.
+Reads a JSON list of {"arguments": [...], "stdin": text}. Writes a JSON list of
+{"status", "stdout", "stderr", "logged", "seconds"} on the last line. "logged" contains
+the log lines that a normal run writes to stderr.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from official_bert.command_line import program as command_line  # noqa: E402
 
 
 def run_once(script, arguments, stdin=""):
-    """Run the script's `main` as the command line would."""
+    """Run the script's `main` as the command line does."""
     for name in flags.FLAGS:
         flags.FLAGS[name].unparse()
     flags.FLAGS.unparse_flags()

@@ -1,4 +1,4 @@
-"""The commands of test_run_ner.py, and the files that they read."""
+"""The commands of test_run_ner.py, and their input files."""
 
 import json
 import random
@@ -7,7 +7,7 @@ import shutil
 from official_bert.checkpoints import convert
 
 WORDS = "the of in is and on water her years found".split()  # noqa: SIM905
-# The same entities in two schemes: of words alike, behind each other, and apart.
+# The same entities in two schemes: of the same type, adjacent, and separate.
 NAMES = [
     (["horse"], ["I-ANI"], ["B-ANI"]),
     (["crust", "light"], ["I-LOC", "I-LOC"], ["B-LOC", "I-LOC"]),
@@ -28,7 +28,7 @@ FIRST = {
     "--test_file=texts.jsonl",
     "frozen": f"{BRIEF} --train_file=iob2.train --feature_based=weighted_sum_all "
     "--num_train_epochs=1 --do_predict --test_file=untagged.test",
-    # The words of this file have punctuation within, as "U.S.".
+    # The words of this file contain punctuation, such as "U.S.".
     "seeds": f"{TRAIN} --train_file=joined.train --dev_file=iob2.dev --num_seeds=2 "
     "--seed=5 --num_train_epochs=1 --one_sentence",
 }
@@ -40,7 +40,7 @@ LATER = {
     "predict-alone": f"{ASK} --do_predict --test_file=iob1.test --predict_batch_size=3",
     "reread": f"{ASK} --do_predict --test_file=iob1.test --max_seq_length=8 "
     "--doc_stride=2 --one_sentence --nolabel_all_pieces",
-    # Without a task.json, by its config.
+    # Without a task.json, the config decides.
     "hugging-face": "--init_checkpoint=converted --do_predict --test_file=iob1.test "
     "--max_seq_length=8 --doc_stride=2 --one_sentence",
     "no-beginnings": "--init_checkpoint=no_b --do_eval --dev_file=iob2.dev",
@@ -48,7 +48,7 @@ LATER = {
     "frozen-alone": "--init_checkpoint=frozen --do_eval --dev_file=iob1.dev "
     "--do_predict --test_file=untagged.test --feature_based=weighted_sum_all",
 }
-# Flags beside `IOB1` -> words of the error, in any order.
+# Flags in addition to `IOB1` -> words of the error, in any order.
 BAD_TRAIN = {
     "--output_dir=": "--output_dir",
     "--bilstm --feature_based=last": "--feature_based … --bilstm",
@@ -71,14 +71,14 @@ BAD_TRAIN = {
     "--max_seq_length=2": "max_seq_length … 3",
     "--doc_stride=0": "--doc_stride=0 … positive",
     "--feature_based=first": "feature_based … concat_last_four",
-    "--train_batch_size=999": "999 … no update",
+    "--train_batch_size=999": "999 … training step",
     "--init_checkpoint=gone": "gone",
     "--output_dir=iob1 --seed=1": "iob1 … seed",
     "--output_dir=iob1 --doc_stride=3": "iob1 holds a run with",
     "--output_dir=iob1 --feature_based=last": "iob1 holds a run with",
     "--output_dir=model": "model holds a model",
 }
-# Whole commands.
+# Complete commands.
 BAD_ALONE = {
     f"{BRIEF}": "--train_file",
     f"{TRAIN} --train_file=iob1.train": "--dev_file",
@@ -98,7 +98,7 @@ BAD_ALONE = {
     f"{ASK} --do_eval --dev_file=iob1.dev --label_all_pieces": "--label_all_pieces",
     f"{ASK} --do_eval --dev_file=iob1.dev --feature_based=last": "--feature_based",
     "--init_checkpoint=frozen --do_eval --dev_file=iob1.dev --feature_based=last": (
-        "--feature_based is for --do_train … frozen"
+        "--feature_based differs … frozen"
     ),
     f"{ASK} --do_eval --dev_file=iob1.dev --vocab_file=gone.txt": "gone.txt",
 }
@@ -123,12 +123,13 @@ def sentences(count, seed):
 
 
 def conll(found, pick, borders=True):
-    """Return the text of columns; every fourth sentence begins a document.
+    """Return the text of columns; every fourth sentence starts a document.
 
     Args:
-      found: what `sentences` returned.
-      pick: for each column which of the three it is, None for something else.
-      borders: whether documents are told apart.
+      found: result of `sentences`.
+      pick: for each column, the index of one of the three lists, or None for another
+        value.
+      borders: whether to mark the documents' borders.
     """
     blocks = []
     for number, columns in enumerate(found):
@@ -143,7 +144,7 @@ def conll(found, pick, borders=True):
 
 
 def json_lines(found):
-    """Return the same as texts with offsets."""
+    """Return the same data as texts with offsets."""
     lines = []
     for words, _, tags in found:
         text, entities = "", []

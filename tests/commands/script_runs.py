@@ -1,4 +1,4 @@
-"""Starts `many_runs.py`, and says what a refused command looks like."""
+"""Start `many_runs.py`, and check the result of a refused command."""
 
 import json
 import pathlib
@@ -22,7 +22,7 @@ def run_many(script, runs, cwd):
 
 
 def first_runs(script, commands, folder):
-    """Run commands, each into a folder of its name; return name -> result."""
+    """Run each command in a folder with its name; return name -> result."""
     results = run_many(script, _into_folders(commands), folder)
     for name, result in results.items():
         assert result["status"] == 0, (name, result["stderr"])
@@ -30,13 +30,13 @@ def first_runs(script, commands, folder):
 
 
 def later_runs(script, commands, bad, folder):
-    """Run commands likewise, then bad ones, each into a new folder.
+    """Run commands like `first_runs`, then bad ones, each in a new folder.
 
     Args:
       script: name of the script.
-      commands: dict of name -> flags; its result is called "later <name>".
-      bad: iterable of flags; the result is called so.
-      folder: where they run.
+      commands: dict of name -> flags; the result is named "later <name>".
+      bad: iterable of flags; the flags are the name of the result.
+      folder: working directory.
 
     Returns:
       (name -> result, name -> `contents` of each folder before).
@@ -44,7 +44,7 @@ def later_runs(script, commands, bad, folder):
     before = {path.name: contents(path) for path in folder.iterdir() if path.is_dir()}
     runs = {f"later {n}": run for n, run in _into_folders(commands).items()}
     for number, flags in enumerate(bad):
-        # The last of two counts.
+        # If a flag is given twice, the last one counts.
         runs[flags] = {"arguments": [f"--output_dir=new-{number}", *flags.split()]}
     return run_many(script, runs, folder), before
 
@@ -62,14 +62,14 @@ def new_of(folder, bad, flags):
 
 
 def said(later, name):
-    """Return what a later command printed, which ended well."""
+    """Return the output of a later command, which must have succeeded."""
     result = later[0][f"later {name}"]
     assert result["status"] == 0, result["stderr"]
     return result["stdout"]
 
 
 def contents(directory):
-    """Return what is in a folder, but for what says when it was written."""
+    """Return the contents of a folder, except times of writing."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for path in directory.rglob("*")
@@ -87,17 +87,17 @@ def scores(directory):
 
 
 def json_lines(path):
-    """Return what the lines of a file hold."""
+    """Return the values in the lines of a JSON lines file."""
     return [json.loads(line) for line in path.open(encoding="utf-8")]
 
 
 def assert_refused(result, words):
-    """One sentence on stderr with these words, status 1 or 2, within seconds."""
+    """Assert one sentence on stderr with these words, status 1 or 2, within seconds."""
     assert "Traceback" not in result["stderr"], result["stderr"]
     assert result["status"] in (1, 2), result
     assert result["stderr"].startswith("error: "), result["stderr"]
     assert result["stderr"].count("\n") == 1, result["stderr"]
     for word in words:
         assert word in result["stderr"], result["stderr"]
-    # Seconds on a machine that does nothing else.
+    # It takes seconds on an idle machine.
     assert result["seconds"] < 60

@@ -1,4 +1,4 @@
-"""The commands of test_run_squad.py, and what they read."""
+"""The commands of test_run_squad.py, and their input files."""
 
 import copy
 import dataclasses
@@ -35,7 +35,7 @@ V2 = f"{BRIEF} --train_file=v2.json {EVAL} {LONGER}"
 ASK_V1 = "--do_predict --predict_file=v1.json"
 ASK = "--do_predict --predict_file=v2.json"
 SEEDS = f"{V2} --num_seeds=2 --seed=5 --num_train_epochs=4 --save_checkpoints_steps=8"
-# google-research/bert's README, with all flags there are.
+# The command of google-research/bert's README, with every flag.
 ORIGINAL = (
     "--vocab_file=model/vocab.txt --bert_config_file=model/bert_config.json "
     "--init_checkpoint=original/model.ckpt-7 --do_train=False --train_file=v1.json "
@@ -67,7 +67,7 @@ LATER = {
     "ensemble": f"{ASK} --ensemble_dirs=v2,seeds",
     "one": f"{ASK} --ensemble_dirs=v2",
     "original": ORIGINAL,
-    # Those two have a threshold that is far off.
+    # These two have an extreme threshold.
     "untuned-1": "--do_eval --predict_file=v2.json --null_score_diff_threshold=1e6 "
     "--init_checkpoint=model",
     "as-v1": "--do_predict --predict_file=asked.json --init_checkpoint=v2 "
@@ -78,7 +78,7 @@ LATER = {
     "scored": "--do_eval --predict_file=v1.json --init_checkpoint=v1 "
     "--max_answer_length=9",
 }
-# Flags beside `V1` -> words of the error, in any order.
+# Flags in addition to `V1` -> words of the error, in any order.
 BAD_V1 = {
     "--output_dir=": "--output_dir",
     "--train_file=": "--train_file",
@@ -101,7 +101,7 @@ BAD_V1 = {
     "--do_eval --predict_file=cut.json": "cut.json is not a SQuAD file",
     "--do_eval --predict_file=asked.json": "asked.json have no answers",
     "--do_eval --predict_file=same.json": "q0 … id of another question",
-    # Known before hours of training as well as after them.
+    # The error comes before hours of training, and also without training.
     "--do_eval --predict_file=v2.json": "--version_2_with_negative",
     "--do_predict --predict_file=cut.json": "cut.json is not a SQuAD file",
     "--do_predict --predict_file=v2.json": "--version_2_with_negative",
@@ -117,7 +117,7 @@ BAD_V1 = {
     "--null_score_diff_threshold=low": "null_score_diff_threshold",
     "--null_score_diff_threshold=nan": "null_score_diff_threshold",
     "--learning_rate=nan": "--learning_rate … nan",
-    "--train_batch_size=999": "999 … no update",
+    "--train_batch_size=999": "999 … training step",
     "--num_seeds=2": "--num_seeds … --do_eval",
     "--early_stopping_patience=1": "--do_eval",
     "--stop_at_step=99": "--stop_at_step=99",
@@ -208,18 +208,18 @@ def write_files(folder):
         "list": "[]",
         "none": '{"data": []}',
         "deep": "[" * 100_000,
-        # More digits than Python turns into a number.
+        # More digits than Python converts to a number.
         "huge": text.replace("193", "1" * 5000),
     }.items():
         (folder / f"{name}.json").write_text(content)
 
 
-# Random logits as far apart as those of a trained model.
+# Random logits with the spread of a trained model.
 LOUD = dataclasses.replace(CONFIG, initializer_range=0.3)
 
 
 def write_models(folder):
-    """Write what runs start from, and fine-tuned models that nobody trained."""
+    """Write initial models, and fine-tuned models without training."""
     keras.utils.set_random_seed(1)
     task = SquadTask(64, 24, 24, Decoding(version_2_with_negative=True))
     astray = SpanModel(CONFIG)
@@ -239,7 +239,7 @@ def write_models(folder):
         if written:
             write_task(str(folder / name), written, 7)
     (folder / "damaged" / "task.json").write_text('{"task": "squad"}')
-    # As the original leaves it: weights alone, under their step.
+    # The original leaves only weights, named by their step.
     for path in list((folder / "original").iterdir()):
         if path.name.startswith("bert_model."):
             path.rename(

@@ -1,4 +1,4 @@
-"""A command starts another one of the same package, wherever it works."""
+"""A command starts another command of the same package, from any folder."""
 
 import os
 import pathlib
@@ -13,7 +13,7 @@ from official_bert.command_line import child_commands
 
 
 def test_it_starts_this_package_from_any_folder(monkeypatch, tmp_path):
-    """A file of that folder hides no module of Python."""
+    """Files of that folder do not hide Python modules."""
     monkeypatch.delenv("PYTHONPATH", raising=False)
     (tmp_path / "textwrap.py").write_text("raise SystemExit('the wrong module')\n")
     config = "--bert_config_file=configs/bert_tiny.json"
@@ -30,7 +30,7 @@ def test_its_status_is_that_of_the_command(capfd):
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_an_installed_package_needs_no_path(monkeypatch, installed):
-    """Its folder before Python's own could hide modules of Python."""
+    """Adding its folder to the path could hide Python modules."""
     folders = [os.fspath(ROOT)] if installed else []
     monkeypatch.setattr(child_commands.site, "getsitepackages", lambda: folders)
     found = child_commands._with_package({"PYTHONPATH": "mine"})
@@ -40,7 +40,7 @@ def test_an_installed_package_needs_no_path(monkeypatch, installed):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_child_ends_with_its_parent(tmp_path):
-    """With SIGTERM, as a job manager ends a command."""
+    """SIGTERM, as a job manager sends it, ends both."""
     program = (
         "from official_bert.command_line import child_commands as c\n"
         "c.exit_at_sigterm()\n"
@@ -57,7 +57,7 @@ def test_a_child_ends_with_its_parent(tmp_path):
     while not children.read_text().split():
         assert parent.poll() is None
     (child,) = children.read_text().split()
-    # By the pipe, which the parent keeps open, the child waits for text.
+    # The child waits for text from the pipe, which the parent keeps open.
     parent.terminate()
     assert parent.wait(60) == 128 + 15
     assert not pathlib.Path(f"/proc/{child}").exists()
@@ -65,7 +65,7 @@ def test_a_child_ends_with_its_parent(tmp_path):
 
 
 def test_sigterm_while_a_child_starts(monkeypatch):
-    """The child that was just made ends as well."""
+    """SIGTERM also ends the child that was just created."""
     made = []
 
     class Started(subprocess.Popen):

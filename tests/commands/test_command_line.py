@@ -1,4 +1,4 @@
-"""How every run script starts and ends, on small scripts made here."""
+"""Start and end of every run script, on small scripts made here."""
 
 import hashlib
 import json
@@ -55,7 +55,7 @@ def script(tmp_path):
         return subprocess.run(
             [sys.executable, path, *arguments],
             cwd=options.pop("cwd", tmp_path),
-            # "": buffered, as a user's Python is.
+            # "": buffered output, as in a user's Python.
             env={
                 **os.environ,
                 "PYTHONPATH": str(ROOT),
@@ -85,7 +85,7 @@ def test_status_of_main_is_the_exit_status(script):
 
 
 def test_what_is_logged_while_tensorflow_starts_is_shown(script):
-    """Unlike its own lines."""
+    """Log lines are shown; TensorFlow's own lines are not."""
     body = """
 from absl import logging
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -147,7 +147,9 @@ def test_missing_flag_is_named(script):
 
 def test_full_disk_is_one_line(script):
     done = script(body='raise OSError(errno.ENOSPC, "No space", "big.bin")')
-    message = "No space left on the disk of big.bin: free some and run the command "
+    message = (
+        "No space left on the disk of big.bin. Free some space and run the command "
+    )
     check(done, 1, f"error: {message}again.\n")
 
 
@@ -220,7 +222,7 @@ def test_flag_files_in_flag_files(script, tmp_path, form):
 
 @pytest.mark.parametrize("last", ["", "--undefok=wurd"])
 def test_flags_that_a_command_need_not_know(script, tmp_path, last):
-    """The name may stand in another file than the flag, and after it."""
+    """--undefok may be in another file than the flag, and after it."""
     (tmp_path / "outer.flags").write_text(f"--flagfile=inner.flags\n{last}\n")
     (tmp_path / "inner.flags").write_text("--wurd=x\n--word=hi\n")
     done = script("--flagfile=outer.flags")
@@ -234,7 +236,7 @@ def test_flags_that_a_command_need_not_know(script, tmp_path, last):
 
 @pytest.fixture
 def project(tmp_path):
-    """A copy of the command line in a project of its own."""
+    """Return a copy of the command line in a separate project."""
     root = tmp_path / "project"
     (root / "run_scripts").mkdir(parents=True)
     (root / "configs").mkdir()
@@ -281,7 +283,7 @@ def test_working_directory_comes_before_the_root(project, tmp_path):
 
 @pytest.mark.parametrize("own", [None, "--word=mine\n"])
 def test_a_short_name_stands_for_a_config(project, tmp_path, own):
-    """`--flagfile=tiny` for `configs/tiny.flags`; a file of that name comes first."""
+    """`--flagfile=tiny` means `configs/tiny.flags`, unless a file `tiny` exists."""
     (project / "configs" / "glue").mkdir()
     (project / "configs" / "glue" / "c.flags").write_text("--word=ours\n")
     if own:
@@ -301,7 +303,7 @@ def test_a_short_name_stands_for_a_config(project, tmp_path, own):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("--word=x\n--flagfile=b.flags\n", "'b.flags' is neither in "),
+        ("--word=x\n--flagfile=b.flags\n", "--flagfile=b.flags: no such file in "),
         ("--flagfile=a.flags\n", "a.flags includes itself."),
         ("\nword=x\n", "a.flags, line 2: 'word=x' is not a flag"),
         ("--word=x\n--wurd=x\n", "a.flags, line 2: Unknown command line flag 'wurd'"),
@@ -327,8 +329,8 @@ def test_mistake_on_the_command_line_is_not_blamed_on_the_file(script, tmp_path)
 
 def test_missing_flag_file_says_where_it_was_looked_for(script, tmp_path):
     done = script("--flagfile=none.flags")
-    where = f"{os.path.realpath(tmp_path)} nor in {ROOT}"
-    check(done, 2, f"error: --flagfile: 'none.flags' is neither in {where}.\n")
+    where = f"{os.path.realpath(tmp_path)} or {ROOT}"
+    check(done, 2, f"error: --flagfile=none.flags: no such file in {where}.\n")
     assert script("--flagfile").returncode == 2
 
 
@@ -367,7 +369,7 @@ def test_run_json_tells_how_to_repeat_the_run(script, tmp_path):
 
 
 def test_run_json_tells_how_to_repeat_a_command(tmp_path):
-    """Of the program, started as a module."""
+    """run.json has the command as the user started it, as a module."""
     command = ["-m", "official_bert", "convert", "--model=x", "--help"]
     program = (
         "import sys; from official_bert.command_line import run_record\n"
@@ -387,7 +389,7 @@ def test_flags_of_helper_modules_are_recorded_and_shown(script, tmp_path):
         'from absl import flags\nflags.DEFINE_float("rate", 0.5, "Rate.")\n'
     )
     body = 'import helper_flags; write_run_json("out.json", [])'
-    # As the scripts do it: imported before the flags are parsed.
+    # Like the scripts, it imports the helper before parsing the flags.
     path = tmp_path / "with_helper.py"
     text = SCRIPT.replace("BODY", f"    {body}")
     path.write_text(text.replace("import errno", "import helper_flags, errno"))
@@ -414,7 +416,7 @@ flags.DEFINE_enum("layers", None, ["x" * 50, "y" * 50], "Which.")
 
 @pytest.mark.parametrize("flag", ["--help", "--helpfull"])
 def test_help_is_in_groups(tmp_path, flag):
-    """Those of the script first; the complete help ends with what has no effect."""
+    """The script's flags come first; the full help ends with flags without effect."""
     (tmp_path / "helper_flags.py").write_text(HELPER)
     body = SCRIPT.replace("BODY", "    pass")
     body = body.replace("import errno", "import helper_flags, errno")
@@ -439,9 +441,9 @@ def test_help_is_in_groups(tmp_path, flag):
         "  --layers",
         *(old if flag == "--helpfull" else []),
     ]
-    assert ("--helpfull adds" in done.stdout) == (flag == "--help")
+    assert ("--helpfull also shows" in done.stdout) == (flag == "--help")
     assert "      A note.\n" in done.stdout
-    # No name is broken over two lines.
+    # No name is split over two lines.
     assert f"      <{'x' * 50} |\n      {'y' * 50}>: Which.\n" in done.stdout
 
 
@@ -462,7 +464,9 @@ def test_without_a_package_the_answer_is_one_line(tmp_path, name):
         text=True,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {name} is not installed: pip install -r")
+    assert done.stderr.startswith(
+        f"error: {name} is not installed. Run: pip install -r"
+    )
     assert done.stderr.count("\n") == 1
 
 

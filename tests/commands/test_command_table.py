@@ -31,7 +31,7 @@ def typed(monkeypatch, capsys):
 def test_each_module_has_one_name():
     modules = [command.module for command in COMMANDS]
     assert len({command.name for command in COMMANDS}) == len(modules)
-    # `models` comes with the names of models.
+    # The command `models` was added with the names of models.
     assert {*modules} - {"models"} == MODULES - {"__init__", "models"}
     assert len({*modules}) == len(modules)
 
@@ -109,7 +109,7 @@ def test_commands_are_shown_as_the_user_types_them(monkeypatch, program, whole, 
 
 
 def test_a_flag_that_is_wrong_has_the_status_of_the_script(tmp_path):
-    """Through `python -m official_bert`, as a user starts it."""
+    """A wrong flag gives the script's status, also with `python -m official_bert`."""
     command = [sys.executable, "-m", "official_bert", "serve", "--port=x"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     script = [sys.executable, "run_scripts/serve.py", "--port=x"]

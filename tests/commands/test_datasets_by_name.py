@@ -17,7 +17,7 @@ WORDS = ("water", "light")
 
 
 def run(script, folder, good, bad):
-    """Return name -> result of good and bad commands, all run in one process."""
+    """Run good and bad commands in one process; return name -> result."""
     runs = {
         name: {"arguments": [*flags.split(), f"--output_dir={name}"]}
         for name, flags in good.items()
@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 
 
 def record_of(folder, name):
-    """Return the dataset in a run's `run.json`, whose card names it, too."""
+    """Return the dataset in a run's `run.json`; the model card names it too."""
     (record,) = json.loads((folder / name / "run.json").read_text())["datasets"]
     assert f"| `--dataset` | {record['name']}" in (
         folder / name / "README.md"
@@ -53,9 +53,9 @@ CLASSIFIER_BAD = {
     f"{RUN} --dataset=reviews --train_file=a.csv": "--dataset=reviews and --train_file",
     f"{RUN} --dataset=reviews --task_name=MRPC": "and --task_name both name the data",
     f"{RUN} --dataset=reviews --tfds": "and --tfds both name the data",
-    f"{RUN} --dataset=glue/mrpc --text_column=a": "--text_column … a task of GLUE",
+    f"{RUN} --dataset=glue/mrpc --text_column=a": "--text_column … a GLUE task",
     f"{RUN} --dataset=glue/mnli_matched": "glue/mnli has both dev sets",
-    f"{RUN} --dataset=reviews --has_header": "--has_header is for files",
+    f"{RUN} --dataset=reviews --has_header": "--has_header is only for files",
     f"{RUN} --dataset=reviews --glue_submission=x": "--glue_submission … GLUE task",
     f"{RUN} --dataset=reviews --label_column=stars": "no feature stars … label (class)",
     f"{RUN} --dataset=reviewz": "TFDS has no dataset reviewz",
@@ -97,7 +97,7 @@ def test_run_classifier(folder):
     assert predictions == json_lines(folder / "later" / "test_predictions.jsonl")
 
 
-@pytest.mark.slow  # Features of files and datasets are compared elsewhere, faster.
+@pytest.mark.slow  # Faster tests compare features of files and datasets.
 def test_glue_is_the_same_wherever_it_comes_from(folder):
     write_glue(folder / "glue")
     prepare_glue("mrpc", folder / "glue", folder / "tfds")
@@ -147,7 +147,7 @@ def test_run_squad(folder):
     good = {"squad2": f"{RUN} --max_query_length=8 --dataset=squad/v2.0"}
     bad = {
         f"{RUN} --dataset=squad/v1.1 --predict_file=a.json": "and --dev_file both",
-        f"{RUN} --train_file=v2.0.json --predict_file=v2.0.json": "--data_dir is for",
+        f"{RUN} --train_file=v2.0.json --predict_file=v2.0.json": "--data_dir needs",
         f"{RUN} --dataset=squad/v3": "no config v3. Similar names: v1.1, v2.0",
         f"{RUN} --dataset=squad/v2.0 --noversion_2_with_negative": "--dev_file: "
         "squad/v2.0 (validation) has questions without an answer",
@@ -160,7 +160,7 @@ def test_run_squad(folder):
     assert record["version"] == "3.0.0" and record["checksums"]
 
 
-@pytest.mark.slow  # SQuAD 2.0 has what 1.1 has, and more.
+@pytest.mark.slow  # SQuAD 2.0 covers 1.1.
 def test_squad_1_and_a_model_that_is_asked_later(folder):
     for version in ("1.1", "2.0"):
         prepare_squad(folder, version)
@@ -171,7 +171,7 @@ def test_squad_1_and_a_model_that_is_asked_later(folder):
     }
     bad = {
         "--do_predict --dataset=squad/v2.0 --data_dir=tfds --init_checkpoint=squad1": (
-            "has questions without an answer; give --version_2_with_negative"
+            "has questions without an answer. Add --version_2_with_negative"
         ),
     }
     run("run_squad", folder, good, bad)
@@ -194,7 +194,7 @@ def test_run_ner(folder):
     bad = {
         f"{RUN} --dataset=conll2003 --dev_file=a.txt": "and --dev_file both name",
         f"{RUN} --dataset=conll2003 --noone_sentence": "have no order and no documents",
-        f"{RUN} --train_file=conll/train.txt": "--data_dir is for --dataset",
+        f"{RUN} --train_file=conll/train.txt": "--data_dir needs --dataset",
     }
     results = run("run_ner", folder, good, bad)
     assert (
@@ -225,7 +225,7 @@ def test_run_swag(folder):
         f"{RUN} --dataset=swag --test_file=a.csv": "and --test_file both name the data",
         f"{RUN} --dataset=swag --leave_out_generated": "no feature gold-source",
         f"{RUN} --dataset=hellaswog": "Similar names: hellaswag",
-        f"{RUN} --train_file=a.csv": "--data_dir is for --dataset",
+        f"{RUN} --train_file=a.csv": "--data_dir needs --dataset",
     }
     results = run("run_swag", folder, good, bad)
     assert "Test set" in results["swag"]["stdout"]

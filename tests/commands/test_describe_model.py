@@ -1,4 +1,4 @@
-"""`describe_model.py` as people call it."""
+"""`describe_model.py` from the command line."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What the doctor says about machines other than this one."""
+"""The doctor's report on machines other than this one."""
 
 import json
 import re
@@ -48,12 +48,12 @@ def test_python_range_is_that_of_the_package():
         ("keras", "3.15.1", "ok", ""),
         ("keras", "3.11.3", "bad", ">=3.12"),
         ("keras", "2.15.0", "bad", "pip install 'keras>=3.12'"),
-        ("keras", None, "bad", "keras is not installed: pip install"),
+        ("keras", None, "bad", "keras is not installed. Run: pip install"),
         ("tensorflow", "2.20.0", "ok", ""),
         ("tensorflow", "2.21.0rc1", "ok", ""),
         ("tensorflow", "2.19.1", "bad", ""),
         ("tensorflow", "2.22.0", "bad", "<2.22"),
-        ("matplotlib", None, "note", "no picture"),
+        ("matplotlib", None, "note", "no figures"),
         ("tensorboard", None, "note", "JSON lines"),
         ("tensorboard", "2.20.0", "ok", ""),
     ],
@@ -96,7 +96,7 @@ def test_what_is_not_optional_is_needed():
 
 
 def test_an_installation_lists_its_own_requirements(monkeypatch, tmp_path):
-    """Those of the package, and of extras only what is looked for."""
+    """It checks the package's requirements, and extras only if doctor.py uses them."""
     listed = [
         "keras>=3.12",
         "aiohttp>=3.10; extra == 'serving'",
@@ -195,7 +195,7 @@ def test_tensorflow_that_hangs(monkeypatch):
     monkeypatch.setattr(doctor, "PROBE_SECONDS", 0.1)
     (finding,) = doctor.check_tensorflow({"tensorflow": "2", "keras": "3"})
     assert finding.level == "bad"
-    assert "no answer" in finding.text
+    assert "did not finish" in finding.text
 
 
 def test_tensorflow_that_is_absent_is_not_started(monkeypatch):
@@ -236,7 +236,7 @@ def test_without_packaging_the_rest_cannot_be_judged(monkeypatch):
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
     finding = list(doctor.examine())[-1]
     assert finding.level == "bad"
-    assert finding.text.startswith("packaging is not installed: pip install")
+    assert finding.text.startswith("packaging is not installed. Run: pip install")
 
 
 def test_a_missing_filelock_does_not_keep_the_doctor_away():

@@ -1,4 +1,4 @@
-"""`evaluate_squad.py` as people call it: scores as published, and bad files."""
+"""`evaluate_squad.py` from the command line: published scores, and bad files."""
 
 import gzip
 import json
@@ -15,7 +15,7 @@ from script_runs import assert_refused, run_many
 QUESTIONS = {"a": ["Paris", "the city of Paris"], "b": ["1895"], "c": [], "d": []}
 ANSWERS = {"a": "Paris, city", "b": "1895", "c": "", "d": "no"}
 NULL_ODDS = {"a": -2.5, "b": 3, "c": 1.5, "d": -1.0}
-# The texts that are best of those that are not empty.
+# The best non-empty texts.
 NON_NULL = {**ANSWERS, "c": "none"}
 
 V1 = "--data_file=v1.json --predictions=answers.json"
@@ -42,7 +42,7 @@ GOOD = {
     "some": "--data_file=v1.json --predictions=some.json",
     "some of v2": "--data_file=v2.json --predictions=some.json",
 }
-# Whole commands -> words of the error, in any order.
+# Complete commands -> words of the error, in any order.
 BAD = {
     "": "--dev_file",
     "--data_file=v1.json": "--predictions",
@@ -60,17 +60,17 @@ BAD = {
     "--data_file=v1.json --predictions=gone.json": "--predictions … gone.json",
     "--data_file=v1.json --predictions=.": "--predictions … directory",
     "--data_file=v1.json --predictions=cut.json": "cut.json is not … line 1",
-    "--data_file=v1.json --predictions=list.json": "list.json … no JSON object",
+    "--data_file=v1.json --predictions=list.json": "list.json … not a JSON object",
     "--data_file=v1.json --predictions=bytes.json": "bytes.json … UTF-8",
     "--data_file=v1.json --predictions=numbers.json": "numbers.json has 5 … b",
     "--data_file=v1.json --predictions=nbest.json": "nbest.json has … a",
-    # Of a long value, the beginning and the end are shown.
+    # A message shows the start and the end of a long value.
     "--data_file=v1.json --predictions=long.json": "['xxxxxxxxxxxx...xxx … b",
     "--data_file=v1.json --predictions=deep.json": "deep.json",
     "--data_file=v1.json --predictions=huge.json": "huge.json",
     "--data_file=v2.json --predictions=other.json": "No question has a prediction",
     f"{V1} --null_odds=odds.json": "--null_odds … SQuAD 2.0",
-    # It would do nothing, and be thought to.
+    # The flag would have no effect, without the user noticing.
     f"{V1} --null_score_diff_threshold=0": "--null_score_diff_threshold",
     f"{V2} --null_score_diff_threshold=0": "--null_score_diff_threshold … --null_odds",
     f"{ODDS} --null_score_diff_threshold=nan": "--null_score_diff_threshold",
@@ -93,7 +93,7 @@ BAD = {
 
 
 def squad_file(questions):
-    """Return the text of a SQuAD file; None for a question without `answers`."""
+    """Return the text of a SQuAD file; None means a question without `answers`."""
     qas = [
         {"id": qas_id, "question": "?"}
         | ({} if texts is None else {"answers": [{"text": one} for one in texts]})
@@ -116,7 +116,7 @@ def write_files(folder):
         "cut": text[:60],
         "list": "[]",
         "deep": "[" * 100_000,
-        # More digits than Python turns into a number.
+        # More digits than Python converts to a number.
         "huge": f'{{"a": {"1" * 5000}}}',
         "answers": json.dumps(ANSWERS | {"z": "nobody asked"}),
         "non_null": json.dumps(NON_NULL),
@@ -174,13 +174,13 @@ def test_refused(results, flags):
 
 
 def scores(results, name):
-    """Return what was printed: JSON and nothing else."""
+    """Return the printed scores; the output must be only JSON."""
     assert results[name]["status"] == 0, results[name]["stderr"]
     return json.loads(results[name]["stdout"])
 
 
 def test_version_1(results):
-    """Of "Paris, city": 4/5 with "the city of Paris"."""
+    """ "Paris, city" scores 4/5 against "the city of Paris"."""
     expected = {"exact_match": 50.0, "f1": pytest.approx(90)}
     assert scores(results, "v1") == expected
     assert scores(results, "gzip") == expected
@@ -203,7 +203,7 @@ def test_version_2(results):
 
 
 def test_the_best_threshold(results):
-    """In the order of the odds: +0.8 (a), -1 (d), -1 (c), +1 (b), from 2 on."""
+    """Sorted by odds: +0.8 (a), -1 (d), -1 (c), +1 (b), starting from 2."""
     found = scores(results, "odds")
     assert found["best_f1"] == pytest.approx(70) and found["best_f1_thresh"] == -2.5
     assert found["best_exact"] == 50 and found["best_exact_thresh"] == 0.0
@@ -211,7 +211,7 @@ def test_the_best_threshold(results):
 
 
 def test_the_best_threshold_of_the_n_best(results):
-    """As of the texts themselves; the other scores are those of the predictions."""
+    """The threshold is that of the texts; other scores are those of the predictions."""
     best = {k: v for k, v in scores(results, "odds").items() if k.startswith("best")}
     assert scores(results, "nbest") == scores(results, "v2") | best
     assert results["nbest"]["stderr"] == ""
@@ -219,13 +219,13 @@ def test_the_best_threshold_of_the_n_best(results):
 
 
 def test_texts_that_a_threshold_has_taken_are_missed(results, folder, tmp_path):
-    """Without that of a nothing is better than no answer at all."""
+    """Without the text of a, an empty answer scores better than any answer."""
     found = scores(results, "taken")
     done = run_alone(folder, tmp_path, GOOD["taken"])
     assert json.loads(done.stdout) == found
     assert found["best_f1"] == 50 and scores(results, "nbest")["best_f1"] > 69
-    words = "2 of 4 predictions are empty, and no threshold brings back their texts; "
-    assert done.stderr == f"{words}give --nbest_predictions, which has them.\n"
+    words = "2 of 4 predictions are empty, so no threshold can restore their answers. "
+    assert done.stderr == f"{words}Give --nbest_predictions, which contains them.\n"
 
 
 def test_a_threshold(results):
@@ -237,7 +237,7 @@ def test_a_threshold(results):
 
 
 def run_alone(folder, place, flags):
-    """Run the script where TensorFlow cannot be imported, since it needs none."""
+    """Run the script without TensorFlow, which it does not need."""
     (place / "tensorflow.py").write_text("raise ImportError")
     script = str(ROOT / "run_scripts" / "evaluate_squad.py")
     return subprocess.run(
@@ -281,7 +281,7 @@ def published(tmp_path_factory):
 @pytest.mark.comparison
 @pytest.mark.parametrize("name", list(PUBLISHED))
 def test_published_predictions(published, name):
-    """The version is told from the file."""
+    """The command detects the version from the file."""
     found = scores(published, name)
     assert set(PUBLISHED[name][1]) <= set(found)
     for key, value in PUBLISHED[name][1].items():

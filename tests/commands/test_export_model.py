@@ -1,4 +1,4 @@
-"""`export_model.py` as people call it: one export, and bad commands."""
+"""`export_model.py` from the command line: one export, and bad commands."""
 
 import json
 import os
@@ -34,7 +34,7 @@ FILES = {
 EXPORT = "--model_dir=classifier --export_dir=exports/reviews --lengths=32,8 "
 EXPORT += "--check_file=texts.jsonl"
 MODEL = "--model_dir=classifier"
-# Flags besides `--export_dir=new-N` -> words of the error.
+# Flags in addition to `--export_dir=new-N` -> words of the error.
 BAD = {
     "": "--model:",
     "--model_dir=nowhere": "nowhere",
@@ -50,7 +50,7 @@ BAD = {
     f"{MODEL} --lengths=16,": "--lengths",
     f"{MODEL} --lengths=16,2": "--lengths … 3 tokens",
     f"{MODEL} --lengths=8.5": "--lengths … 8.5",
-    "--model_dir=nowhere --model_name=a/b": "--model_name: 'a/b' … letters",
+    "--model_dir=nowhere --model_name=a/b": "--model_name='a/b' … letters",
     f"{MODEL} --version=0": "--version",
     f"{MODEL} --version=one": "--version",
     f"{MODEL} --check_file=nowhere.jsonl": "--check_file … nowhere.jsonl",
@@ -96,7 +96,7 @@ def folder(tmp_path_factory):
 def results(folder):
     runs = {"export": {"arguments": EXPORT.split()}}
     for number, flags in enumerate(BAD):
-        # The last of two counts.
+        # If a flag is given twice, the last one counts.
         runs[flags] = {"arguments": [f"--export_dir=new-{number}", *flags.split()]}
     return run_many("export_model", runs, folder)
 
@@ -107,10 +107,10 @@ def test_the_command_says_what_it_wrote(results, folder):
     said = result["stdout"].splitlines()
     path = os.path.join("exports", "reviews")
     assert said[0] == f"Exported to {path}/1: single-label classifier"
-    assert said[1].startswith("A fresh process answers the same as Python on ")
-    # 9 samples of each of two signatures, one for each length, and the file's.
-    assert " on 23 rows (numbers differ by " in said[1]
-    assert said[-1] == f"{path}/README.md tells how to start and ask a server."
+    assert said[1].startswith("A new process gives the same outputs as Python for ")
+    # 9 samples for each of two signatures, one for each length, and those of the file.
+    assert " for 23 inputs (largest difference " in said[1]
+    assert said[-1] == f"{path}/README.md explains how to start and query a server."
     has_warmup = (folder / path / "1" / server_files.WARMUP).exists()
     assert len(said) == (3 if has_warmup else 4)
     assert has_warmup or "tensorflow-serving-api" in said[2]
@@ -140,7 +140,7 @@ def test_what_is_beside_the_version(results, folder):
 def test_refused(results, folder, flags):
     assert_refused(results[flags], BAD[flags].split(" … "))
     assert results[flags]["stdout"] == ""
-    # Nothing but perhaps the folder, which is empty.
+    # At most an empty folder is left.
     assert list(folder.glob(f"new-{list(BAD).index(flags)}/*")) == []
     assert not list(folder.glob("**/*.tmp.*"))
 

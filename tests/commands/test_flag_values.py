@@ -1,4 +1,4 @@
-"""Aliases of flags, and what belongs to the project."""
+"""Aliases of flags, and files of the project."""
 
 import pytest
 from absl import flags
@@ -9,7 +9,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture
 def own(monkeypatch):
-    """Flags of a command: `--word`, with two aliases."""
+    """Define the flag `--word` of a command, with two aliases."""
     values = flags.FlagValues()
     monkeypatch.setattr(flags, "FLAGS", values)
     flags.DEFINE_string("word", None, "What to say.", flag_values=values)
@@ -47,7 +47,7 @@ def test_a_message_has_the_flags_own_name(own):
 
 
 def test_an_installation_has_the_configs_only(monkeypatch, tmp_path):
-    """Not what happens to lie next to the package."""
+    """Files next to the installed package are not found."""
     for path in ("configs/a.flags", "data/a.txt"):
         (tmp_path / path).parent.mkdir()
         (tmp_path / path).touch()

@@ -1,4 +1,4 @@
-"""The help of each command: what is required, what is most used, the rest."""
+"""The help of each command: required, most used and other flags."""
 
 import json
 import re
@@ -16,8 +16,8 @@ NAMES = [
     if (ROOT / f"official_bert/commands/{command.module}.py").exists()
 ]
 
-# Prints the three helps of each command, and facts about its flags. TensorFlow, which
-# has flags of its own, is not imported; each command has a process of its own.
+# Prints the three help texts of each command, and facts about its flags. TensorFlow,
+# which has its own flags, is not imported. Each command has its own process.
 PRINT_HELP = """
 import importlib, json, multiprocessing, sys
 from absl import flags
@@ -44,7 +44,7 @@ with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
     print(json.dumps(dict(zip(NAMES, pool.map(facts_of, NAMES, 1)))))
 """
 TEXTS = ("h", "help", "helpfull")
-# What the names of one concept have been, in our commands and in the original's.
+# All names of one concept, in our commands and in the original's.
 CONCEPTS = {
     "model": {"init_checkpoint", "model_dir", "from"},
     "dev_file": {"eval_input_file", "predict_file", "heldout_file", "data_file"},
@@ -54,7 +54,7 @@ CONCEPTS = {
 
 @pytest.fixture(scope="module")
 def helps():
-    """Name -> facts of `PRINT_HELP`."""
+    """Return name -> facts of `PRINT_HELP`."""
     program = f"NAMES, TEXTS = {NAMES!r}, {TEXTS!r}\n{PRINT_HELP}"
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -90,7 +90,7 @@ def test_the_short_help_is_short_and_the_full_one_complete(helps, name):
     assert set(flags_in(full)) == every
     assert len(flags_in(full)) == len(every)
     assert set(flags_in(usual)) == every - {*facts["old"]}
-    assert ("--helpfull adds" in usual) == bool(facts["old"])
+    assert ("--helpfull also shows" in usual) == bool(facts["old"])
     for text in (short, usual, full):
         assert text.endswith("\n") and not text.endswith("\n\n")
         assert max(map(len, text.splitlines())) <= 92

@@ -1,4 +1,4 @@
-"""Commands that are given the name of a model, with a server in place of the hub."""
+"""Commands with a model's name, and a server that replaces the hub."""
 
 import json
 import os
@@ -34,7 +34,7 @@ CONVERT = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A working directory with the model that the server has."""
+    """Return a working directory with the server's model."""
     folder = tmp_path_factory.mktemp("work")
     (folder / "model").mkdir()
     transformers_model.write_model(str(folder / "model"), tiny_model.checkpoint())
@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def results(folder):
-    """Results of both commands, the paths that they requested, and a refusal."""
+    """Return results of both commands, the requested paths, and a refusal."""
     with hub_server.running() as server, pytest.MonkeyPatch.context() as patch:
         files = {path.name: path.read_bytes() for path in (folder / "model").iterdir()}
         server.repositories[FULL_NAME] = {hub_server.COMMIT: files}

@@ -1,4 +1,4 @@
-"""`plan_training.py` as people call it."""
+"""`plan_training.py` from the command line."""
 
 import importlib.util
 import json
@@ -31,7 +31,7 @@ def plan(flags, status=0):
             "--flagfile=configs/glue/mrpc.flags --topology=t4 "
             "--num_train_examples=3668",
             "configs/bert_base.json: 32 x 128, float32, on 1 x T4 (t4)",
-            ["343 steps", "a run; --grid makes several"],
+            ["343 steps", "per run; --grid makes several"],
         ),
         (
             "--flagfile=configs/squad1.flags --topology=a100 --micro_batch_size=8 "
@@ -81,13 +81,13 @@ def test_json_with_a_remedy():
         ("--topology=h100", "Give --bert_config_file"),
         (
             "--flagfile=configs/base.flags --topology=h100 --chips=2",
-            "--chips=2: h100 has 1 chips",
+            "--chips=2, but h100 has only 1 chips",
         ),
         (
             "--flagfile=configs/base.flags --topology=t4 --precision=bfloat16",
-            "T4 have no bfloat16. Use --precision=float16",
+            "T4 do not support bfloat16. Use --precision=float16",
         ),
-        # The sentences of the training itself.
+        # The error messages of the training itself.
         (
             "--flagfile=configs/base.flags --topology=8xh100 --micro_batch_size=7",
             "--micro_batch_size=7 does not divide the 32 sequences",
@@ -98,7 +98,7 @@ def test_json_with_a_remedy():
         ),
         (
             "--flagfile=configs/base.flags --topology=h100 --max_seq_length=1024",
-            "--max_seq_length is 1024, and the model reads up to 512 tokens",
+            "--max_seq_length=1024 is too long: the model reads at most 512 tokens",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Whose flags are given, and the steps that they describe: those of the tasks."""
+"""The command that flags belong to, and its steps, which equal those of the tasks."""
 
 import json
 import subprocess
@@ -74,9 +74,9 @@ def test_own_flags_are_of_one_command(flags_of_commands):
         ("--noleave_out_damaged --grid", "run_swag"),
         ("--command=run_ner --num_train_epochs=3", "run_ner"),
         ("--command run_swag --task_name=MRPC", "run_swag"),
-        # Not told, and no fine-tuning.
+        # Unknown, and not a fine-tuning.
         ("--topology=v5e:2x2", "run_pretraining"),
-        # The flag's own message lists the commands.
+        # The flag's own error message lists the commands.
         ("--command=run_nothing", "run_pretraining"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_batch_is_that_of_the_task(monkeypatch, given):
     command, task_name, label_kind = given
     flags = types.SimpleNamespace(
         command=command,
-        # A name with a slash is that of a dataset.
+        # A name with a slash is a dataset.
         task_name=None if "/" in str(task_name) else task_name,
         dataset=task_name if "/" in str(task_name) else None,
         label_kind=label_kind,
@@ -152,7 +152,5 @@ def test_a_batch_is_that_of_the_task(monkeypatch, given):
 def test_too_long_for_the_model(monkeypatch):
     flags = types.SimpleNamespace(command="run_squad", max_seq_length=4096)
     monkeypatch.setattr(planned_runs, "FLAGS", flags)
-    with pytest.raises(
-        UserError, match="--max_seq_length is 4096, and the model reads"
-    ):
+    with pytest.raises(UserError, match="--max_seq_length=4096 is too long"):
         planned_runs.run_without_data(MINI_CONFIG)

@@ -1,4 +1,4 @@
-"""`predict.py` with classifiers: texts in, a line of JSON for each out."""
+"""`predict.py` with classifiers: one line of JSON per text."""
 
 import dataclasses
 import gzip
@@ -82,7 +82,7 @@ GOOD = {
 }
 TO_FILE = ["--output_file=out.jsonl"]
 READ = ["--input_file=texts.csv", *TO_FILE]
-# What a damaged task.json says, and what the error is about.
+# Content of a damaged task.json, and the subject of the error.
 DAMAGED = {
     "cut": ('{"task": "classifier", "kin', ["cut/task.json", "line 1"]),
     "a list": ("[]", ["a list/task.json"]),
@@ -231,7 +231,7 @@ def folder(tmp_path_factory):
 
 
 def out_of(folder, name):
-    """Return the file that a bad command would write, one for each command."""
+    """Return the output file of a bad command; each command has its own."""
     return folder / f"out-{list(BAD).index(name)}.jsonl"
 
 
@@ -255,7 +255,7 @@ def test_refused(results, folder, name):
 
 
 def answers(results, name):
-    """Return what was printed for each text."""
+    """Return the printed prediction for each text."""
     assert results[name]["status"] == 0, results[name]["stderr"]
     return [json.loads(line) for line in results[name]["stdout"].splitlines()]
 
@@ -266,7 +266,7 @@ def probabilities(results, name):
 
 @pytest.fixture(scope="module")
 def logits(folder):
-    """The function from texts and pairs to logits, each text by itself."""
+    """Return a function from texts and pairs to logits, each text alone."""
     bert = model_directory.load_encoder(str(folder / "model"))
     vocab, tensors = bert.tokenizer.vocab, tiny_model.tensors()
 
@@ -291,7 +291,7 @@ def assert_told(found, logits):
 
 
 def test_lines_and_pairs(results, logits):
-    """Each text is answered in its place, cut to the model's length."""
+    """Predictions keep the order of the texts, which are cut to the model's length."""
     found = answers(results, "file")
     rows = [logits(line) for line in LINES]
     rows[2] = logits("light", "a grand logbook")
@@ -321,7 +321,7 @@ def test_what_is_not_utf8_is_left_out(results, logits):
 
 @pytest.mark.parametrize("name", ["csv", "upper case", "jsonl", "csv.gz"])
 def test_tables(results, logits, name):
-    """Every row gets an answer, whatever its label, without a text too."""
+    """Every row gets a prediction, with any label and even without a text."""
     assert_told(probabilities(results, name), map(logits, FIRST))
 
 
@@ -396,7 +396,7 @@ def test_same_as_run_classifier(results, folder):
 
 
 def test_labels_of_any_script_in_any_locale(folder):
-    """A server's stdout may be of an encoding that has no such character."""
+    """A server's stdout may have an encoding without these characters."""
     script = str(ROOT / "run_scripts" / "predict.py")
     done = subprocess.run(
         [sys.executable, script, "--model_dir=chinese", "--input_file=texts.csv"],

@@ -1,4 +1,4 @@
-"""`predict.py` with models of other tasks than classifiers: `--model_dir` decides."""
+"""`predict.py` with models of tasks other than classification."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ from official_bert.tasks.squad.training import SquadTask
 TASKS = {
     "ner": NerTask(tag_names(["LOC"]), 16),
     "squad": SquadTask(32, 8, 8, Decoding(5, 9)),
-    # The threshold lets some be answered and some not.
+    # With this threshold, some questions get an answer and others do not.
     "squad2": SquadTask(32, 8, 8, Decoding(5, 9, True, -1.0)),
     "swag": ChoiceTask(24),
 }
@@ -64,7 +64,7 @@ CHOICE_JSON = lines(
     | {"choices": {"text": PROMPTS[1][1], "label": ["B", "A"]}, "answerKey": "Z"},
     {"context": PROMPTS[2][0], "choices": PROMPTS[2][1], "answerKey": "A"},
 )
-# Labels of which no training would take one.
+# Labels that training would reject.
 SWAG = "sent1,sent2,ending0,ending1,ending2,ending3,label\n" + "".join(
     f"{sentence},{start},{','.join(endings)},-1\n"
     for sentence, start, endings in SENTENCES
@@ -87,7 +87,7 @@ FILES = {
     "swag.csv": SWAG,
     "swag.json": SWAG,
     "swag.jsonl": SWAG_JSON,
-    # More good lines than are answered together.
+    # More good lines than one chunk of predictions.
     "late.jsonl": NER_JSON + '{"text": ""}\n' * 2000 + '{"text": "on"\n{"text": 5}\n',
     "late.txt": PAIR_LINES + "the horse\n",
     "late-prompts.jsonl": CHOICE_JSON + '\n{"prompt": "on"}\n{}\n',
@@ -124,7 +124,7 @@ GOOD = {
     "swag json": ("swag", "--input_file=swag.jsonl", ""),
     "swag pipe": ("swag", "", SWAG_JSON),
 }
-# Likewise, and words of the error.
+# As `GOOD`, with words of the error.
 TO_FILE = "--output_file=out.jsonl"
 BAD = {
     "ner cut": ("ner", "", '{"text": "on"', "Standard input … line 1 is not JSON"),
@@ -185,7 +185,7 @@ BAD = {
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("predict")
     weights = {
-        # With these some words are in entities and others not.
+        # With these weights, some words are in entities and others are not.
         "ner": tiny_model.tensors(seed=4),
         "swag": with_outputs(1),
     }
@@ -222,7 +222,7 @@ def answers(results, name):
 
 @pytest.fixture(scope="module")
 def tagged(folder):
-    """The records that are wanted of `TEXTS`."""
+    """Return the expected records of `TEXTS`."""
     found = NerPredictor(str(folder / "ner")).predict(TEXTS)
     assert [len(entities) for entities in found[:3]] == [3, 0, 4]
     return [
@@ -329,7 +329,7 @@ def test_swag(results, folder, name):
 
 
 def read_line(stream, seconds=120):
-    """Return the next line of a pipe, or fail after a while."""
+    """Return the next line of a pipe, or fail after a timeout."""
     end, line = time.monotonic() + seconds, b""
     while not line.endswith(b"\n"):
         left = max(0, end - time.monotonic())
@@ -341,9 +341,9 @@ def read_line(stream, seconds=120):
 
 
 def test_each_line_is_answered_as_it_comes(folder):
-    """Before the next one is there; and then a bad one ends it."""
+    """A line is predicted before the next one arrives; a bad line then ends it."""
     script = str(ROOT / "run_scripts" / "predict.py")
-    # Which would hide that something is left in a buffer.
+    # This variable would hide output that remains in a buffer.
     hiding = "PYTHONUNBUFFERED"
     with subprocess.Popen(
         [sys.executable, script, "--model_dir=swag", "--batch_size=1"],

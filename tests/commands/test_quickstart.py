@@ -1,10 +1,10 @@
-"""The quickstart's steps; `make quickstart` runs them, in ten minutes."""
+"""The quickstart's steps; `make quickstart` runs them in ten minutes."""
 
 import warm_python
 from places import ROOT
 
-# Its commands are replaced by one that writes records, with the text of the second
-# argument, and stops before the training.
+# Replaces the commands by one that writes records with the text of the second argument,
+# and stops before the training.
 PROGRAM = """
 import os, sys
 from official_bert.commands import quickstart
@@ -41,12 +41,13 @@ def run(folder, text):
 
 
 def test_a_model_of_other_text_is_trained_anew(tmp_path):
-    """As after an upgrade of Python, whose text it is."""
+    """The text of Python changes, for example, with an upgrade."""
     goes_on = "pretrain ['checkpoint']"
     assert run(tmp_path, "one").splitlines()[-1] == goes_on
     assert run(tmp_path, "one").splitlines()[-1] == goes_on
     lines = run(tmp_path, "two").splitlines()
     assert lines[-1] == "True" and not (tmp_path / "model").exists()
-    assert "This Python has other text than last time: the model is trained anew." in (
-        lines
+    assert (
+        "The text of this Python differs from last time: the model is trained again."
+        in (lines)
     )

@@ -1,4 +1,4 @@
-"""`run_classifier.py` as people call it: good runs, runs that go on, and bad ones."""
+"""`run_classifier.py` from the command line: good, resumed and bad runs."""
 
 import json
 import os
@@ -41,7 +41,7 @@ from official_bert.tasks.glue.tasks import TASKS
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """(folder, name -> result) of the first runs."""
+    """Return (folder, name -> result) of the first runs."""
     folder = tmp_path_factory.mktemp("classifier")
     (folder / "model").mkdir()
     google.write_model(str(folder / "model"), tiny_model.checkpoint(heads=False))
@@ -56,7 +56,7 @@ def first(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def later(first):
-    """(results of the later and the bad runs, contents of the folders before)."""
+    """Return (results of the later and bad runs, earlier contents of the folders)."""
     folder, _ = first
     prepare_later(folder)
     with filelock.FileLock(folder / "locked" / ".lock"):
@@ -65,7 +65,7 @@ def later(first):
 
 @pytest.mark.parametrize("flags", list(BAD), ids=range(len(BAD)))
 def test_refused(first, later, flags):
-    """And nothing was begun."""
+    """A refused command creates nothing."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "held-out" not in later[0][flags]["stdout"]
     assert not new_of(first[0], BAD, flags).exists()
@@ -86,7 +86,7 @@ def weights(prefix):
 
 
 def test_scores_of_glue(first):
-    """The original's keys and the task's own, of the best model."""
+    """The results have the original's keys and the task's score, of the best model."""
     out = first[0] / "mrpc"
     found = scores(out)
     wanted = {"eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"}
@@ -142,7 +142,7 @@ def test_what_is_left(first):
 
 
 def test_the_card_of_a_model(first):
-    """Of several seeds it is that of the one whose model was left."""
+    """With several seeds, the card describes the run whose model was kept."""
     text = (first[0] / "mrpc" / "README.md").read_text()
     assert "fine-tuned: text classification (mrpc)" in text
     assert "| `--data_dir` | MRPC |" in text and "| eval_f1 | " in text
@@ -153,7 +153,7 @@ def test_the_card_of_a_model(first):
 
 
 def test_the_archive_for_the_server(first):
-    """Written once the files of all tasks are there."""
+    """The archive is written when the files of all tasks exist."""
     wanted = {task.submission for task in TASKS.values() if task.submission}
     with zipfile.ZipFile(first[0] / "all" / "submission.zip") as archive:
         assert set(archive.namelist()) == wanted and len(wanted) == 11
@@ -167,7 +167,7 @@ def test_the_same_command_again(first, later):
 
 
 def test_asked_alone(first, later):
-    """Later, by themselves, evaluation and predictions are what they were."""
+    """Separate evaluation and prediction repeat the earlier results."""
     folder = first[0]
     for name, file in (
         ("eval-alone", "eval_results.txt"),
@@ -222,7 +222,7 @@ def test_several_labels(first):
 
 
 def test_a_threshold_that_was_changed(first, later):
-    """It counts from then on, also for the command that had trained the model."""
+    """A changed threshold counts from then on, also for the training command."""
     said(later, "multi")
     said(later, "multi-eval")
     before = (first[0] / "at-a-half.txt").read_text()
@@ -247,7 +247,7 @@ def test_windows(first):
     folder, results = first
     task = json.loads((folder / "window" / "task.json").read_text())
     assert (task["long_text"], task["max_seq_length"]) == ("window", 6)
-    # More examples than texts, which make 13 updates.
+    # More examples than texts, which give 13 training steps.
     assert (
         "/13 " in results["own"]["stdout"]
         and "/13 " not in (results["window"]["stdout"])
@@ -306,14 +306,14 @@ def test_seeds_after_a_kill(first, later, name):
 
 
 def test_the_model_left_is_that_of_the_summary(first, later):
-    """Even if a command before had a better one than this."""
+    """This holds even if an earlier command had a better model."""
     told = re.search(r"Best accuracy (\S+):", said(later, "more-seeds"))[1]
     assert told == f"{scores(first[0] / 'more-seeds')['eval_accuracy']:.4f}"
 
 
 @pytest.fixture(scope="module")
 def alone(first):
-    """A run in a terminal whose encoding lacks a label's characters."""
+    """Return a run in a terminal whose encoding lacks a label's characters."""
     script = str(ROOT / "run_scripts" / "run_classifier.py")
     flags = f"{TRAIN} --train_file=chinese.csv --stop_at_step=2 --learning_rate=1e9"
     return subprocess.run(

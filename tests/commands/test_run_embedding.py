@@ -1,4 +1,4 @@
-"""`run_embedding.py` as people call it: good runs, a resumed run, and bad ones."""
+"""`run_embedding.py` from the command line: good, resumed and bad runs."""
 
 import dataclasses
 import json
@@ -45,17 +45,17 @@ SLOW_FIRST = {
     "--num_train_epochs=3",
 }
 LATER = {"stopped": f"{PAIRS} --micro_batch_size=4", "searched": SEARCH}
-# Whole commands -> words of the error.
+# Complete commands -> words of the error.
 BAD = {
     PAIRS.replace("--do_train --do_eval ", ""): "--do_train … --do_eval … --do_predict",
     f"{BRIEF} --train_file=gone.csv": "--train_file … gone.csv",
     f"{BRIEF} --do_eval --train_file=pairs.csv {CORPUS}": "needs --dev_file",
     f"{PAIRS} --loss=cosine": "--loss=cosine needs pairs with scores … line 2",
     f"{PAIRS} --loss=euclidean": "--loss",
-    f"{SCORED} --loss=cosine --max_score=0": "--max_score is 0",
+    f"{SCORED} --loss=cosine --max_score=0": "--max_score=0 is invalid",
     f"{PAIRS} --matryoshka_sizes=8,x": "--matryoshka_sizes … 'x'",
-    f"{PAIRS} --matryoshka_sizes=32": "--matryoshka_sizes: 32 is more than the 16",
-    f"{PAIRS} --vector_size=17": "--vector_size: 17 is more than the 16",
+    f"{PAIRS} --matryoshka_sizes=32": "--matryoshka_sizes: 32 exceeds the vector",
+    f"{PAIRS} --vector_size=17": "--vector_size: 17 exceeds the vector size 16",
     f"{PAIRS} --text_columns=anchor,gone": "--text_columns … 'gone'",
     f"{PAIRS} --temperature=0": "--temperature",
     f"{PAIRS} --dev_file=queries.txt": "--dev_file contains single texts",
@@ -69,7 +69,7 @@ BAD = {
 
 
 def small_weights():
-    """Return a `Checkpoint` of an encoder that learns within a few updates."""
+    """Return a `Checkpoint` of an encoder that learns within a few steps."""
     found = tiny_model.checkpoint(heads=False)
 
     def read(name):
@@ -97,7 +97,7 @@ def write_files(folder):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """(folder, name -> result) of the first runs."""
+    """Return (folder, name -> result) of the first runs."""
     folder = tmp_path_factory.mktemp("embedding")
     for name in ("model", "other"):
         (folder / name).mkdir()
@@ -109,13 +109,13 @@ def first(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def later(first):
-    """(results of the later and the bad runs, contents of the folders before)."""
+    """Return (results of the later and bad runs, earlier contents of the folders)."""
     return later_runs("run_embedding", LATER, BAD, first[0])
 
 
 @pytest.mark.parametrize("flags", list(BAD), ids=range(len(BAD)))
 def test_refused(first, later, flags):
-    """And nothing was begun."""
+    """A refused command creates nothing."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert not new_of(first[0], BAD, flags).exists()
 
@@ -152,7 +152,7 @@ def test_stopped_and_resumed(first, later):
 
 
 def test_search_in_a_corpus(first, later):
-    """Each query is one of the documents, word for word."""
+    """Each query equals one of the documents, word for word."""
     said(later, "searched")
     found = scores(first[0] / "searched")
     assert found["corpus_recall_at_1"] == found["corpus_mrr_at_10"] == 1

@@ -1,4 +1,4 @@
-"""`run_ner.py` as people call it: good runs, runs that go on, and bad ones."""
+"""`run_ner.py` from the command line: good, resumed and bad runs."""
 
 import dataclasses
 import json
@@ -42,7 +42,7 @@ TEST = sentences(6, "test")
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """(folder, name -> result) of the first runs."""
+    """Return (folder, name -> result) of the first runs."""
     folder = tmp_path_factory.mktemp("ner")
     (folder / "model").mkdir()
     google.write_model(str(folder / "model"), start())
@@ -51,7 +51,7 @@ def first(tmp_path_factory):
 
 
 def start():
-    """Return the `Checkpoint` of an encoder that learns within some updates."""
+    """Return the `Checkpoint` of an encoder that learns within some steps."""
     random = tiny_model.checkpoint(heads=False)
 
     def read(name):
@@ -62,7 +62,7 @@ def start():
 
 @pytest.fixture(scope="module")
 def later(first):
-    """(results of the later and the bad runs, contents of the folders before)."""
+    """Return (results of the later and bad runs, earlier contents of the folders)."""
     folder, _ = first
     prepare_later(folder)
     return later_runs("run_ner", LATER, BAD, folder)
@@ -70,7 +70,7 @@ def later(first):
 
 @pytest.mark.parametrize("flags", list(BAD), ids=range(len(BAD)))
 def test_refused(first, later, flags):
-    """And nothing was begun."""
+    """A refused command creates nothing."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "held-out" not in later[0][flags]["stdout"]
     assert not new_of(first[0], BAD, flags).exists()
@@ -94,7 +94,7 @@ def blocks(path):
 
 
 def test_scores(first):
-    """Those of the best model, and `conlleval`'s table."""
+    """The scores are those of the best model, with `conlleval`'s table."""
     folder, results = first
     out = folder / "iob1"
     found = scores(out)
@@ -115,14 +115,14 @@ def test_scores(first):
 
 
 def test_the_scheme_makes_no_difference(first):
-    """To weights and scores."""
+    """Weights and scores do not depend on the scheme."""
     one, other = first[0] / "iob1", first[0] / "iob2"
     for name in (WEIGHTS, "eval_results.txt", "task.json"):
         assert (one / name).read_bytes() == (other / name).read_bytes()
 
 
 def test_predicted_columns(first):
-    """Words, further columns, the tags in IOB2, and what was predicted."""
+    """Columns: words, further columns, the tags in IOB2, and the predicted tags."""
     folder, results = first
     found = blocks(folder / "iob1" / "test_predictions.conll")
     borders = [block for block in found if block[0][0] == "-DOCSTART-"]
@@ -138,7 +138,7 @@ def test_predicted_columns(first):
 
 
 def test_predicted_entities(first):
-    """The same as in the columns, and a file that can be read again."""
+    """They equal the entities of the columns, and the file can be read again."""
     path = first[0] / "iob1" / "test_predictions"
     rows = json_lines(path.with_suffix(".jsonl"))
     assert [row["text"] for row in rows] == [" ".join(words) for words, *_ in TEST]
@@ -165,7 +165,7 @@ def test_predicted_entities(first):
 
 
 def test_a_test_set_without_tags(first):
-    """Tagged as one with tags, as far as documents are the same; not scored."""
+    """Where documents are the same, the tags equal those with tags; no scores."""
     folder, results = first
     for name in ("iob2", "frozen"):
         found = blocks(folder / name / "test_predictions.conll")
@@ -189,7 +189,7 @@ def test_json_lines(first):
             assert row["text"][one["start"] : one["end"]] == one["text"]
     assert len(rows[8]["entities"]) > 10
     assert "Test set:" not in results["json"]["stdout"]
-    # An empty text is no sentence of columns.
+    # An empty text has no sentence in the columns.
     columns = blocks(folder / "json" / "test_predictions.conll")
     assert sum(len(block) for block in columns if block[0][0] != "-DOCSTART-") == sum(
         len(text.split()) for text in texts
@@ -219,7 +219,7 @@ def test_what_is_left(first):
 
 
 def test_what_people_see(first):
-    """Of a file and of the model's casing, in a run that is told to stop early."""
+    """The notes on a file and the model's casing, in a run that stops early."""
     script = ROOT / "run_scripts" / "run_ner.py"
     done = warm_python.run(
         [script, *STOPPED.split(), "--output_dir=stopped"], cwd=first[0]
@@ -227,7 +227,7 @@ def test_what_people_see(first):
     assert done.returncode == 0, done.stderr
     for words in (
         "iob1.train: the tags are IOB1 and were converted to IOB2.",
-        "found better by a cased one",
+        "A cased model, as in the paper, finds names better.",
     ):
         assert done.stderr.count(words) == 1
     assert "Traceback" not in done.stderr and "step 1/1 " in done.stdout
@@ -236,7 +236,7 @@ def test_what_people_see(first):
 
 
 def test_a_bilstm(first, later):
-    """Its encoder is the checkpoint's; it answers without its flag."""
+    """Its encoder is the checkpoint's; prediction does not need the flag."""
     folder, _ = first
     assert json_of(folder / "frozen" / "task.json")["feature_based"] == (
         "weighted_sum_all"
@@ -284,7 +284,7 @@ def test_the_same_command_again(first, later):
 
 
 def test_asked_alone(first, later):
-    """Later, by themselves, evaluation and predictions are what they were."""
+    """Separate evaluation and prediction repeat the earlier results."""
     folder = first[0]
     for name, files in (
         ("eval-alone", ["eval_results.txt"]),
@@ -298,7 +298,7 @@ def test_asked_alone(first, later):
 
 
 def test_read_in_other_windows(first, later):
-    """As the flags say; what they do not say is the model's."""
+    """Flags change the reading; other settings come from the model."""
     folder = first[0]
     said(later, "reread")
     known = NerPredictor(str(folder / "iob1")).task
@@ -316,7 +316,7 @@ def test_read_in_other_windows(first, later):
         for name in ("reread", "iob1")
     )
     assert found == expected != before
-    # A tagger of Hugging Face is read as the flags say, too.
+    # The flags also change the reading of a Hugging Face tagger.
     said(later, "hugging-face")
     name = "test_predictions.conll"
     left, right = (folder / run / name for run in ("reread", "hugging-face"))
@@ -324,12 +324,12 @@ def test_read_in_other_windows(first, later):
 
 
 def test_tags_without_beginnings_are_no_obstacle_to_a_score(later):
-    """As those of taggers in IOB1, whose `config.json` has no B-."""
+    """Taggers in IOB1, whose `config.json` has no B-, can be scored."""
     assert "f1" in said(later, "no-beginnings")
 
 
 def test_one_format_after_the_other(first, later):
-    """A model of columns reads JSON lines, whose tags are scored."""
+    """A model trained on columns reads JSON lines and scores their tags."""
     assert "Test set:" in said(later, "from-json")
     path = first[0] / "from-json" / "test_predictions.conll"
     rows = [block for block in blocks(path) if block[0][0] != "-DOCSTART-"]

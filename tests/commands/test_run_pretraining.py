@@ -1,4 +1,4 @@
-"""`run_pretraining.py` as people call it: one good run, and many bad ones."""
+"""`run_pretraining.py` from the command line: one good run, and many bad ones."""
 
 import gzip
 import json
@@ -89,7 +89,7 @@ BAD = {
     ),
     "packed without padding": (
         {"pack": True, "skip_padding": True},
-        ["--pack fills padding", "give one of them"],
+        ["--pack fills padding", "Use only one of them"],
     ),
     "vocabulary size": ({"vocab_file": "long.txt"}, ["long.txt: line 129", "128"]),
     "vocabulary": (
@@ -173,7 +173,7 @@ BAD = {
         ["--output_dir", "begun holds a run with ", "--allow_changed_settings"],
     ),
 }
-# What `GOOD` would have written, with another seed.
+# Output of `GOOD` with another seed.
 BEGUN = {
     "bert_config": MINI_CONFIG.to_dict(),
     "train_batch_size": 16,
@@ -183,8 +183,7 @@ BEGUN = {
     "optimizer": "adam",
     "seed": 1,
 }
-# The good runs come last in the process, so that they also show that the
-# runs before left no trace in it.
+# The good runs come last in the process, to show that earlier runs left no state in it.
 AFTERWARDS = {
     "good": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
     "again": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
@@ -299,7 +298,7 @@ def test_refused(results, name):
 
 
 def test_refused_runs_left_nothing(results, place):
-    """But for a run that has trained to its end and cannot be evaluated."""
+    """The only exception is a run that trained to its end and cannot be evaluated."""
     before, _ = results
     after = listing(place)
     assert {name: after.get(name) for name in before} == before
@@ -343,7 +342,7 @@ def test_the_same_command_again_trains_no_further(results):
 
 
 def test_a_packed_run(results, place):
-    """The mini records are full, so each has a row of its own."""
+    """The mini records are full, so each record has its own row."""
     found = results[1]["packed"]
     assert found["status"] == 0, found["stderr"]
     line = "--pack: 41 sequences in 41 rows of 32, 1.00 per row. Padding: 0.0% of"
@@ -354,7 +353,7 @@ def test_a_packed_run(results, place):
 
 
 def test_without_a_vocabulary_there_is_a_warning(results, place):
-    """The weights are a model all the same."""
+    """The weights are still a model."""
     found = results[1]["without vocabulary"]
     assert found["status"] == 0, found["stderr"]
     assert "Without --vocab_file the model directory gets no" in found["logged"]
@@ -364,7 +363,7 @@ def test_without_a_vocabulary_there_is_a_warning(results, place):
 
 
 def test_records_without_a_manifest_are_not_checked_and_it_says_so(results):
-    line = "The vocabulary of the records could not be checked: no manifest.json"
+    line = "Could not check the vocabulary of the records: no manifest.json"
     assert results[1]["good"]["logged"].count(line) == 1
     assert results[1]["described"]["status"] == 0, results[1]["described"]["stderr"]
-    assert "could not be checked" not in results[1]["described"]["logged"]
+    assert "Could not check" not in results[1]["described"]["logged"]

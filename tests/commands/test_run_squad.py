@@ -1,4 +1,4 @@
-"""`run_squad.py` as people call it: good runs, answers alone, and bad commands."""
+"""`run_squad.py` from the command line: training, prediction alone, bad commands."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ from official_bert.tasks.squad.training import SquadTask
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """(folder, name -> result) of the first runs."""
+    """Return (folder, name -> result) of the first runs."""
     folder = tmp_path_factory.mktemp("squad")
     write_files(folder)
     write_models(folder)
@@ -41,7 +41,7 @@ def first(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def later(first):
-    """(results of the later and the bad runs, contents of the folders before)."""
+    """Return (results of the later and bad runs, earlier contents of the folders)."""
     folder, _ = first
     for name in ("untuned-1", "untuned-2"):
         shutil.copytree(folder / "v2", folder / name)
@@ -59,7 +59,7 @@ def later(first):
     "flags", list(BAD), ids=[flags.removeprefix(f"{V1} ") for flags in BAD]
 )
 def test_refused(first, later, flags):
-    """And nothing was begun."""
+    """A refused command creates nothing."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "span accuracy" not in later[0][flags]["stdout"]
     assert not new_of(first[0], BAD, flags).exists()
@@ -67,7 +67,7 @@ def test_refused(first, later, flags):
 
 @pytest.mark.parametrize("name", ["v1", "v2", "seeds", "model", "cased", "locked"])
 def test_refusals_harm_nothing(first, later, name):
-    """Nor does the same command again."""
+    """Neither a refused command nor a repeated one changes the folder."""
     assert contents(first[0] / name) == later[1][name]
 
 
@@ -88,9 +88,9 @@ def test_version_1(first):
     assert not (out / "null_odds.json").exists()
     task = read(out / "task.json")
     assert not task["version_2_with_negative"] and task["max_answer_length"] == 9
-    # 7 questions in batches of 4: 17 updates in 10 passes.
+    # 7 questions in batches of 4: 17 training steps in 10 passes.
     assert task["global_step"] == 17
-    assert "7 questions to train on, " in first[1]["v1"]["stdout"]
+    assert "7 training questions, " in first[1]["v1"]["stdout"]
     assert all(predictions.values())
     run = read(out / "run.json")
     assert {"v1.json.gz", "v1.json", "model/vocab.txt"} <= set(run["inputs"])
@@ -110,7 +110,7 @@ def test_version_2_keeps_the_best_threshold(first):
     threshold = task["null_score_diff_threshold"]
     assert threshold == rows[best]["eval_best_f1_thresh"] != 0
     assert found["null_score_diff_threshold"] == threshold
-    # So what is answered scores as the best threshold promised.
+    # The predictions score as the best threshold promised.
     assert found["f1"] == found["best_f1"] == rows[best]["eval_best_f1"]
     predictions = read(out / "predictions.json")
     plain = metrics.evaluate_v2(gold(first, "v2.json"), predictions)
@@ -119,7 +119,7 @@ def test_version_2_keeps_the_best_threshold(first):
 
 
 def test_the_first_of_several_answers_is_used(first):
-    """The second ones are wrong, so that the model is that of `last`."""
+    """The second answers are wrong, so the model equals that of `last`."""
     folder, results = first
     text = "two.json: 7 of 7 questions have several answers. The first one of each"
     assert text in results["several"]["logged"]
@@ -191,7 +191,7 @@ def test_answers_alone(first, later, name, run):
 
 @pytest.mark.parametrize(("name", "file"), [("v1", "v1.json"), ("v2", "v2.json")])
 def test_places_in_the_contexts(first, name, file):
-    """Of all questions; the texts are the original's nearly always, but for spaces."""
+    """The texts nearly always equal the original's, except for spaces."""
     examples = squad_files.read_examples(str(first[0] / file), False)
     lines = json_lines(first[0] / name / "predictions.jsonl")
     texts = read(first[0] / name / "predictions.json")
@@ -207,7 +207,7 @@ def test_places_in_the_contexts(first, name, file):
 
 
 def test_the_original_s_defaults(first, later):
-    """Of flags that nobody gave; `SquadTask` has the lengths."""
+    """These are defaults of flags that are not given; `SquadTask` has the lengths."""
     said(later, "alone")
     flags = read(first[0] / "alone" / "eval_run.json")["flags"]
     expected = {
@@ -242,7 +242,7 @@ def test_a_model_of_version_2_asked_as_one_of_version_1(first, later):
     assert not (out / "null_odds.json").exists()
     assert not all(read(first[0] / "asked" / "predictions.json").values())
     assert all(read(out / "predictions.json").values())
-    # Of a file with answers, some of which are none, there are no scores.
+    # A file in which some questions have no answer gives no scores.
     said(later, "as-v1-all")
     out = first[0] / "as-v1-all"
     assert all(read(out / "predictions.json").values())
@@ -250,7 +250,7 @@ def test_a_model_of_version_2_asked_as_one_of_version_1(first, later):
 
 
 def test_thresholds(first, later):
-    """Of the command line; null odds are the same for all."""
+    """The command line sets the thresholds; null odds are the same for all."""
     folder = first[0]
     found = {}
     odds = read(folder / "v2" / "null_odds.json")
@@ -270,7 +270,7 @@ def test_thresholds(first, later):
 
 @pytest.fixture(scope="module")
 def again(first, later):
-    """Scores of `evaluate_squad.py` from the files of these runs."""
+    """Return scores of `evaluate_squad.py` from the files of these runs."""
     commands = {
         name: {
             "arguments": [
@@ -289,7 +289,7 @@ def again(first, later):
 
 @pytest.mark.parametrize("name", ["v2", "always", "never"])
 def test_scored_again_from_the_files(first, again, name):
-    """The same scores, the best among them, whatever the answers' threshold was."""
+    """The scores, including the best one, do not depend on the threshold."""
     expected = scores(first[0] / name)
     del expected["null_score_diff_threshold"]
     assert again[name] == expected
@@ -297,15 +297,15 @@ def test_scored_again_from_the_files(first, again, name):
 
 
 def test_an_evaluation_keeps_the_best_threshold(first, later):
-    """In the model's own directory; the scores are those of the threshold given."""
+    """It is kept in the model's directory; the scores use the given threshold."""
     out, before = first[0] / "untuned-1", later[1]["untuned-1"]
     tuned = read(first[0] / "v2" / "task.json")
     threshold = tuned["null_score_diff_threshold"]
     path = "untuned-1/task.json\n"
-    told = "the fine-tuned model in untuned-1 that is asked, not --model"
+    told = "the fine-tuned model in untuned-1; --model is ignored"
     assert told in said(later, "untuned-1")
-    assert "that is asked" not in said(later, "scored")
-    assert f"Best threshold {threshold}, kept in {path}" in said(later, "untuned-1")
+    assert "is ignored" not in said(later, "scored")
+    assert f"Best threshold {threshold}, saved in {path}" in said(later, "untuned-1")
     assert read(out / "task.json") == tuned
     found = contents(out)
     changed = {name for name in found if found[name] != before.get(name)}
@@ -315,16 +315,16 @@ def test_an_evaluation_keeps_the_best_threshold(first, later):
 
 
 def test_an_evaluation_of_a_model_that_is_elsewhere(first, later):
-    """It answers with the threshold that it found, and leaves the model alone."""
+    """Predictions use the new threshold, and the model stays unchanged."""
     folder = first[0]
     threshold = scores(folder / "v2")["null_score_diff_threshold"]
     told = said(later, "elsewhere")
-    assert f"Best threshold {threshold}: it is not kept" in told
+    assert f"Best threshold {threshold}. It is not saved" in told
     assert f"--null_score_diff_threshold={threshold} " in told
     assert contents(folder / "untuned-2") == later[1]["untuned-2"]
     for name, content in contents(folder / "elsewhere").items():
         assert content == later[1]["v2"][name]
-    assert "it is not kept" in said(later, "ensemble-eval")
+    assert "It is not saved" in said(later, "ensemble-eval")
     found = scores(folder / "ensemble-eval")
     assert found["f1"] == pytest.approx(found["best_f1"])
     assert set(contents(folder / "ensemble-eval")) == {"eval_results.txt"}

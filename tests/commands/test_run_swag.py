@@ -1,4 +1,4 @@
-"""`run_swag.py` as people call it: good runs, runs that go on, and bad ones."""
+"""`run_swag.py` from the command line: good, resumed and bad runs."""
 
 import csv
 import dataclasses
@@ -52,7 +52,7 @@ LATER = {
     "stopped": SWAG,
     "asked": f"{EVAL} {TEST} --init_checkpoint=swag",
 }
-# Whole commands -> words of the error.
+# Complete commands -> words of the error.
 BAD = {
     SWAG.replace("--do_train --do_eval ", ""): "--do_train … --do_eval … --do_predict",
     f"{SWAG} --output_dir=": "--output_dir",
@@ -73,7 +73,7 @@ BAD = {
     f"{EVAL} --init_checkpoint=swag --leave_out_generated": "--leave_out_generated",
     f"{SWAG} --max_seq_length=2": "max_seq_length … 3",
     f"{SWAG} --max_seq_length=33": "33 … 32 tokens",
-    f"{SWAG} --train_batch_size=999": "999 … no update",
+    f"{SWAG} --train_batch_size=999": "999 … training step",
     f"{SWAG} --output_dir=swag --seed=1": "seed 12345",
     f"{SWAG} --output_dir=swag --train_file=dev.csv": "examples_crc32",
     f"{SWAG} --output_dir=own": "own holds a run with",
@@ -86,7 +86,7 @@ BAD = {
 
 
 def small_weights():
-    """Return a `Checkpoint` of an encoder that learns within a few updates."""
+    """Return a `Checkpoint` of an encoder that learns within a few steps."""
     found = tiny_model.checkpoint(heads=False)
 
     def read(name):
@@ -97,7 +97,7 @@ def small_weights():
 
 
 def examples(count, seed):
-    """Return (first sentence, beginning, endings, label); the right has a horse."""
+    """Return (first sentence, start, endings, label); the correct one has a horse."""
     rng, found = random.Random(seed), []
     for number in range(count):
         texts = [" ".join(rng.choices(WORDS, k=rng.randint(1, 4))) for _ in range(6)]
@@ -119,7 +119,7 @@ def write_swag(path, rows, columns=COLUMNS, generated=0):
 
 
 def own_line(row, **changes):
-    """Return a line of JSON with a number of choices of its own."""
+    """Return a line of JSON, whose number of choices can differ."""
     sentence, start, endings, label = row
     size = max(2, label + 1)
     answer = {"question": sentence, "choices": [f"{start} {e}" for e in endings[:size]]}
@@ -136,7 +136,7 @@ def write_files(folder):
     lines = [own_line(row) for row in rows]
     (folder / "own.jsonl").write_text("\n".join(lines))
     (folder / "half.jsonl").write_text("\n".join([lines[0], "{}", *lines[1:9]]))
-    # What is in them is not what their names say.
+    # The contents do not match the file names.
     (folder / "own.csv").write_text("\ufeff\n \n" + "\n".join(lines))
     content = b"\n\n" + (folder / "dev.csv").read_bytes()
     (folder / "swag-dev.jsonl.gz").write_bytes(gzip.compress(content))
@@ -149,7 +149,7 @@ def write_files(folder):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory):
-    """(folder, name -> result) of the first runs."""
+    """Return (folder, name -> result) of the first runs."""
     folder = tmp_path_factory.mktemp("swag")
     for name in ("model", "other"):
         (folder / name).mkdir()
@@ -161,14 +161,14 @@ def first(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def later(first):
-    """(results of the later and the bad runs, contents of the folders before)."""
+    """Return (results of the later and bad runs, earlier contents of the folders)."""
     folder, _ = first
     return later_runs("run_swag", LATER, BAD, folder)
 
 
 @pytest.mark.parametrize("flags", list(BAD), ids=range(len(BAD)))
 def test_refused(first, later, flags):
-    """And nothing was begun."""
+    """A refused command creates nothing."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "held-out" not in later[0][flags]["stdout"]
     assert not new_of(first[0], BAD, flags).exists()
@@ -180,7 +180,7 @@ def test_refusals_harm_nothing(first, later, name):
 
 
 def test_scores(first):
-    """Those of the best model, as the training's log has them."""
+    """The scores are those of the best model in the training log."""
     out = first[0] / "swag"
     found = scores(out)
     assert set(found) == {"eval_accuracy", "eval_loss", "global_step", "loss"}
@@ -192,13 +192,13 @@ def test_scores(first):
     assert found["eval_accuracy"] == max(r["eval_accuracy"] for r in rows)
     row = next(r for r in rows if r["step"] == found["global_step"])
     assert found["eval_loss"] == pytest.approx(row["eval_loss"], abs=1e-6)
-    # The second batch, of 5 examples, counts as much as the first, of 8.
+    # The second batch of 5 examples counts as much as the first one of 8.
     assert found["loss"] != found["eval_loss"]
     assert found["loss"] == pytest.approx(found["eval_loss"], rel=0.2)
 
 
 def test_predictions(first):
-    """The dev set's rows without their labels, so that its accuracy is known."""
+    """The dev set without labels is predicted, so its accuracy is known."""
     out = first[0] / "swag"
     rows, gold = json_lines(out / "test_predictions.jsonl"), examples(13, 2)
     keys = {"guid", "index", "choice", "probabilities"}
@@ -212,7 +212,7 @@ def test_predictions(first):
     hits = [row["index"] == each[3] for row, each in zip(rows, gold, strict=True)]
     assert scores(out)["eval_accuracy"] == pytest.approx(np.mean(hits))
     assert [row["guid"] for row in rows] == list(range(2, 15))
-    # Without labels there is nothing to say.
+    # Without labels there are no scores.
     assert "Test set" not in first[1]["swag"]["stdout"]
 
 
@@ -230,16 +230,16 @@ def test_what_is_left(first):
 
 
 def test_the_paper_s_settings(first):
-    """Sec. 4.4: 3 epochs, rate 2e-5, batch 16."""
+    """Sec. 4.4: 3 epochs, learning rate 2e-5, batch size 16."""
     folder, results = first
     flags = json.loads((folder / "paper" / "run.json").read_text())["flags"]
     assert flags["do_train"] and flags["do_eval"] and not flags["grid"]
     assert (flags["train_batch_size"], flags["num_train_epochs"]) == (16, 3)
     assert (flags["learning_rate"], flags["warmup_proportion"]) == (2e-5, 0.1)
     assert (flags["optimizer"], flags["bias_correction"]) == ("adam", False)
-    # int(40 / 16 · 3), and of a labelled test set the scores.
+    # int(40 / 16 · 3), and the scores of a labeled test set.
     assert "step 7/7" in results["paper"]["stdout"]
-    # Evaluated after each epoch, for which no flag is needed.
+    # Each epoch is evaluated by default.
     rows = json_lines(folder / "paper" / "metrics.jsonl")
     assert [row["step"] for row in rows if "eval_accuracy" in row] == [3, 6, 7]
     accuracy = scores(folder / "paper")["eval_accuracy"]
@@ -257,7 +257,7 @@ def test_json_lines_with_any_number_of_choices(first):
 
 
 def test_files_are_what_they_hold(first):
-    """Whatever their names: JSON lines in CSV's, SWAG's table in those of JSON."""
+    """The content decides: JSON lines in .csv files, SWAG's table in .json files."""
     out = first[0] / "so-named"
     assert "step 5/5" in first[1]["so-named"]["stdout"]
     rows = json_lines(out / "test_predictions.jsonl")
@@ -290,7 +290,7 @@ def test_stopped_and_gone_on(first, later):
 
 
 def test_asked_alone(first, later):
-    """Later, by themselves, evaluation and predictions are what they were."""
+    """Separate evaluation and prediction repeat the earlier results."""
     folder = first[0]
     said(later, "asked")
     for name in ("eval_results.txt", "test_predictions.jsonl"):

@@ -1,4 +1,4 @@
-"""`serve.py` and `query.py` as people call them."""
+"""`serve.py` and `query.py` from the command line."""
 
 import concurrent.futures
 import json
@@ -31,7 +31,7 @@ def model_dir(tmp_path_factory):
     return folder
 
 
-# A machine without Keras; says at the end which of our modules were imported.
+# A machine without Keras; at the end it reports our imported modules.
 LISTING = """
 import sys
 sys.modules["keras"] = None
@@ -60,7 +60,7 @@ def start(script, model_dir, log, *arguments):
 
 @pytest.fixture(scope="module")
 def servers(model_dir, tmp_path_factory):
-    """Two servers: one that looks for versions often, one that has little time.
+    """Start two servers: one checks for versions often, one has a short timeout.
 
     Yields name -> (process, its model's folder, path of its stderr).
     """
@@ -83,7 +83,7 @@ def servers(model_dir, tmp_path_factory):
 
 
 def url_of(process):
-    """Return the URL that a server prints when it takes requests."""
+    """Return the URL that a server prints when it accepts requests."""
     line = process.stdout.readline()
     assert READY.fullmatch(line), line
     return READY.fullmatch(line)[1]
@@ -94,7 +94,7 @@ def slow(seconds):
 
 
 def assert_over(process, url):
-    """The server has ended well and left nothing; return what it printed."""
+    """Check that the server ended cleanly; return its output."""
     assert process.wait(60) == 0
     with pytest.raises(ConnectionRefusedError):
         ask(url)
@@ -123,7 +123,7 @@ def test_from_the_start_through_a_new_version_to_sigterm(servers):
         process.send_signal(signal.SIGTERM)
         assert answer.result()[0] == 200
     modules = set(assert_over(process, url).split())
-    assert log.read_text() == "Version 2 takes over from 1.\n"
+    assert log.read_text() == "Now serving version 2 instead of 1.\n"
     # Nothing that made the model; of the exports only the headers of a web page.
     headers = "official_bert.export.web.headers"
     modules -= {"official_bert.export", "official_bert.export.web", headers}
@@ -162,7 +162,7 @@ def test_a_second_signal_ends_it_at_once(model_dir, tmp_path):
 
 
 def test_connections_wait_while_the_model_loads(model_dir):
-    """As in `serve.py & curl ...`."""
+    """`serve.py & curl ...` works."""
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
     process = start(
@@ -185,7 +185,7 @@ FLAGS = ["--model_dir=model", "--model_name=m", "--port=0"]
 BAD_SERVE = {
     "no folder": (["--model_name=m"], ["Give --model:"]),
     "name": ([*FLAGS, "--model_name=a/b"], ["--model_name", "a/b"]),
-    "missing": ([*FLAGS, "--model_dir=gone"], ["--model:", "gone"]),
+    "missing": ([*FLAGS, "--model_dir=gone"], ["--model=", "gone"]),
     "empty": ([*FLAGS, "--model_dir=empty"], ["empty", "saved_model.pb"]),
     "a file": ([*FLAGS, "--model_dir=file"], ["file", "not a directory"]),
     "a version": ([*FLAGS, "--model_dir=model/1"], ["one version"]),
@@ -248,7 +248,7 @@ BAD_QUERIES = {
     "nobody there": ([NAME, "--url=http://127.0.0.1:1", "--text=a"], "", ["reach"]),
     "no URL": ([NAME, "--url=reviews", "--text=a"], "", ["reviews", "http://"]),
     "odd URL": ([NAME, "--url=ftp://x y", "--text=a"], "", ["ftp://x y"]),
-    # The package that it needs may be there or not.
+    # The package that it needs may be missing.
     "nobody there by gRPC": ([NAME, "--grpc=127.0.0.1:1", "--text=a"], "", []),
     "another server": ([NAME, "--url=OTHER", "--text=a"], "", ["404"]),
     "time": (
@@ -261,12 +261,12 @@ BAD_QUERIES = {
 
 @pytest.fixture(scope="module")
 def answered(model_dir, tmp_path_factory):
-    """Name -> result of every query."""
+    """Return name -> result of every query."""
     folder = tmp_path_factory.mktemp("queries")
     (folder / "rows.txt").write_text(STDIN, encoding="utf-8")
     versions = model_versions.open_model("answers", str(model_dir))
     with running(versions) as url, pytest.MonkeyPatch.context() as environment:
-        # Nobody is there, and this machine itself is asked without it.
+        # No proxy runs there; queries to this machine must not use it.
         environment.setenv("http_proxy", "http://127.0.0.1:1")
         runs = {
             **QUERIES,

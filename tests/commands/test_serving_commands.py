@@ -1,4 +1,4 @@
-"""The commands of docs/serving.md and README.md, run as they are printed."""
+"""The commands of docs/serving.md and README.md run as printed."""
 
 import json
 import os
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 def commands(page):
-    """Return the lines of the code block that exports, serves and asks."""
+    """Return the lines of the code block that exports, serves and queries."""
     texts = [block.text for block in blocks_of(ROOT / page) if block.is_shell]
     return next(text for text in texts if "export_model.py" in text).splitlines()
 
@@ -39,7 +39,7 @@ def free_port():
 
 @pytest.fixture
 def model_dir(tmp_path):
-    """`output/reviews` of the page, in a folder with the scripts beside it."""
+    """Return the page's `output/reviews`, in a folder next to the scripts."""
     (tmp_path / "run_scripts").symlink_to(ROOT / "run_scripts")
     path = tmp_path / "output" / "reviews"
     path.mkdir(parents=True)
@@ -63,7 +63,7 @@ def run(line, folder):
 
 def test_from_a_directory_to_an_answer_in_three_commands(model_dir, tmp_path):
     export, serve, curl = commands("docs/serving.md")
-    assert "the same as Python" in run(export, tmp_path)
+    assert "the same outputs as Python" in run(export, tmp_path)
     text = re.search(r'\["(.*)"\]', curl)[1]
     port = free_port()
     words = serve.removeprefix("python ").removesuffix(" &").split()

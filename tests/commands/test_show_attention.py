@@ -1,4 +1,4 @@
-"""`show_attention.py` as people call it."""
+"""`show_attention.py` from the command line."""
 
 import json
 
@@ -23,7 +23,7 @@ BAD = {
     "no folder": ([*MODEL, TEXT, "--output=gone/x.png"], ["mkdir -p"]),
     "no layer": (
         [*MODEL, TEXT, "--layer=9", "--output=x.png"],
-        ["--layer is 9", "0 to 1"],
+        ["--layer=9 does not exist", "0 to 1"],
     ),
     "missing": (["--model_dir=gone", TEXT, "--output=x.png"], ["gone"]),
 }
@@ -54,7 +54,7 @@ def test_pictures_and_numbers(results, folder):
     for name in GOOD:
         assert (results[name]["status"], results[name]["stderr"]) == (0, "")
     assert results["all"]["stdout"] == (
-        "The numbers are in all.npz.\nThe picture is in all.png.\n"
+        "Wrote the attention probabilities to all.npz.\nWrote the figure to all.png.\n"
     )
     assert (folder / "all.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "last.pdf").read_bytes().startswith(b"%PDF")

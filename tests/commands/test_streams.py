@@ -1,4 +1,4 @@
-"""The standard input is read by the rules for files."""
+"""The rules for files also apply to standard input."""
 
 import io
 import sys
@@ -12,7 +12,7 @@ DATA = "\ufffd is a character\r\n é \n".encode() + b"caf\xe9\n\n"
 
 @pytest.fixture
 def from_input(monkeypatch):
-    """Return a function that gives (lines, sizes told) of bytes on the way in."""
+    """Return a function: input bytes -> (lines, reported sizes)."""
 
     def _from_input(data):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))

@@ -1,4 +1,4 @@
-"""Fine-tuned models that have never been trained, in the form that training leaves."""
+"""Fine-tuned models without training, in the format that training writes."""
 
 import dataclasses
 
@@ -9,12 +9,12 @@ from official_bert.fine_tuning.task_file import write_task
 
 
 def write_model(directory, task, tensors=None):
-    """Write a model of `tiny_model`'s weights with a `task.json`.
+    """Write a model with `tiny_model`'s weights and a `task.json`.
 
     Args:
       directory: the new folder.
-      task: what it is for; None for no `task.json`.
-      tensors: instead of `tiny_model.tensors()`.
+      task: its task; None for no `task.json`.
+      tensors: replaces `tiny_model.tensors()`.
     """
     tensors = tensors or tiny_model.tensors()
     checkpoint = dataclasses.replace(
@@ -29,7 +29,7 @@ def write_model(directory, task, tensors=None):
 
 
 def with_outputs(number):
-    """Return `tiny_model.tensors()` with a layer of that many outputs."""
+    """Return `tiny_model.tensors()` with an output layer of this size."""
     tensors = tiny_model.tensors()
     head = {name: tensors[name][:number] for name in ("output_weights", "output_bias")}
     return tensors | head

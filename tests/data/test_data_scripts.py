@@ -73,7 +73,7 @@ def test_create_then_inspect(script, mini, tmp_path):
     ("flag", "status", "message"),
     [
         ("--max_predictions_per_seq=200", 1, "it must be from 1 to 125"),
-        ("--output_file=.", 1, ". is a directory; name a file in it"),
+        ("--output_file=.", 1, ". is a directory. Name a file in it"),
         ("--input_format=xml", 2, "--input_format=xml"),
         ("--input_file=*.text", 1, "no file matches '*.text'"),
     ],
@@ -152,4 +152,7 @@ def test_two_workers_read_a_pipe(script, pytestconfig, mini, tmp_path):
         "--output_file=out.tfrecord",
     )
     assert refused.returncode == 1
-    assert refused.stderr == "error: --input_file=- needs --num_workers, be it 1.\n"
+    assert refused.stderr == (
+        "error: --input_file=- (standard input) needs --num_workers; --num_workers=1 "
+        "is enough.\n"
+    )

@@ -315,7 +315,7 @@ def test_a_second_run_on_the_same_output_is_refused(create, tmp_path):
     work = tmp_path / "out" / "0.tfrecord.work"
     work.mkdir(parents=True)
     with filelock.FileLock(work / ".lock"):
-        with pytest.raises(UserError, match="another process is at work"):
+        with pytest.raises(UserError, match="another process is using"):
             create()
         assert work.exists()
 
@@ -346,7 +346,7 @@ def test_bad_input_is_a_sentence(create, tmp_path, text, options, message):
 def test_a_work_folder_that_cannot_be_made_is_a_sentence(create, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "0.tfrecord.work").write_text("")
-    with pytest.raises(UserError, match="0.tfrecord.work is no folder"):
+    with pytest.raises(UserError, match="0.tfrecord.work is not a folder"):
         create()
 
 

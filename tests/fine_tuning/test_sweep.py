@@ -367,7 +367,7 @@ def test_runs_that_cannot_be_compared(tmp_path, runs_made, change, words):
 def test_two_sweeps_at_once(tmp_path, runs_made):
     with (
         files.locked_directory(str(tmp_path)),
-        pytest.raises(UserError, match="another process is at work"),
+        pytest.raises(UserError, match="another process is using"),
     ):
         run(tmp_path)
 

@@ -1,4 +1,4 @@
-"""Attention maps are the model's own, as numbers and as a picture."""
+"""Attention maps equal the model's own, as numbers and as a figure."""
 
 import json
 import re
@@ -18,7 +18,7 @@ SIZE, FIRST = 11, 6
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory):
-    # Weights around 1, so that the maps are far from even.
+    # Weights around 1, so that the maps are far from uniform.
     folder = tmp_path_factory.mktemp("attention") / "model"
     write(folder, num_hidden_layers=2)
     return model_directory.load_encoder(str(folder))
@@ -42,11 +42,11 @@ def test_tokens_and_segments(maps, bert):
 
 def test_rows_sum_to_one(maps):
     np.testing.assert_allclose(maps.probs.sum(axis=-1), 1, rtol=1e-5)
-    assert maps.probs.max() > 0.5  # A softmax over another axis would be found.
+    assert maps.probs.max() > 0.5  # Detects a softmax over another axis.
 
 
 def test_the_encoder_weighs_its_values_with_them(maps, bert, monkeypatch):
-    """Probabilities times values are what attention hands on."""
+    """Probabilities times values are the attention's output."""
     ids = bert.tokenizer.convert_tokens_to_ids(maps.tokens)
     features = {
         "input_ids": tf.constant([ids]),
@@ -76,14 +76,14 @@ def _noting(call, given):
 
 
 def test_too_long(bert):
-    with pytest.raises(UserError, match="42 tokens .* up to 32"):
+    with pytest.raises(UserError, match="42 tokens.* at most 32"):
         attention.attention_maps(bert, "of " * 40)
 
 
 def test_numbers_of_layers():
     assert [attention.layer_number(n, 3) for n in (0, 2, -1, -3)] == [0, 2, 2, 0]
     for wrong in (3, -4):
-        with pytest.raises(UserError, match=f"--layer is {wrong}, .* 0 to 2"):
+        with pytest.raises(UserError, match=f"--layer={wrong} does not exist.* 0 to 2"):
             attention.layer_number(wrong, 3)
 
 
@@ -125,7 +125,7 @@ def test_picture_of_all(maps, figures, tmp_path):
     drawn = panels(figures[0])
     shown = [axes.get_images()[0].get_array() for axes in drawn]
     np.testing.assert_array_equal(shown, maps.probs.reshape(-1, SIZE, SIZE))
-    # The lines at the second text's beginning.
+    # The lines at the start of the second text.
     assert {tuple(line.get_ydata()) for line in drawn[0].lines} == {
         (FIRST - 0.5, FIRST - 0.5),
         (0, 1),

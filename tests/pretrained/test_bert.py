@@ -1,4 +1,4 @@
-"""`official_bert.load`: texts in, tensors, vectors and words out."""
+"""`official_bert.load`: texts in; tensors, vectors and tokens out."""
 
 import dataclasses
 import re
@@ -71,7 +71,7 @@ def test_pairs_have_two_segments_and_lose_the_longer_text_s_end(bert):
 @pytest.mark.parametrize(
     ("length", "padding", "wanted"),
     [
-        (None, None, LIMIT),  # The longest text is cut there.
+        (None, None, LIMIT),  # The longest text is cut here.
         (None, "max_seq_length", LIMIT),
         (10, None, 10),
         (20, "longest", 20),
@@ -100,13 +100,13 @@ def test_padding_to_the_longest_text_or_to_a_length(bert):
 
 @pytest.mark.parametrize("name", ["bert", "encoder"])
 def test_vectors_are_those_of_feature_extraction(request, name):
-    """Of a model with its heads, too."""
+    """This also holds for a model with heads."""
     bert = request.getfixturevalue(name)
     found = bert.vectors(TEXTS)
     assert (found.dtype, found.shape) == (np.float32, (5, MINI_CONFIG.hidden_size))
     wanted = sentence_vectors(bert, TEXTS, "mean", (-1,), Reading(LIMIT))
     np.testing.assert_array_equal(found, wanted)
-    # By hand, of one text.
+    # Computed by hand for one text.
     batch = bert.encode(TEXTS[:1])
     mean = bert.encoder(batch)["sequence_output"].numpy()[0].mean(0)
     np.testing.assert_allclose(found[0], mean, atol=1e-5)
@@ -134,7 +134,7 @@ def test_an_encoder_has_no_fill_mask(encoder):
 
 
 def test_a_model_with_its_masked_lm_head_alone(tmp_path):
-    """The message names the argument that takes it."""
+    """The message names the argument that accepts such a model."""
     checkpoint = tiny_model.checkpoint()
     shapes = {
         name: shape
@@ -149,7 +149,7 @@ def test_a_model_with_its_masked_lm_head_alone(tmp_path):
 
 
 def test_a_keras_model_on_the_encoder_learns(bert):
-    """Compiled and fitted with what `encode` returns."""
+    """`compile` and `fit` work with the result of `encode`."""
     keras.utils.set_random_seed(1)
     layer = BertEncoder(MINI_CONFIG)
     start = pretrained.Bert(layer, bert.tokenizer, MINI_CONFIG, bert.report)
@@ -176,9 +176,9 @@ def test_a_keras_model_on_the_encoder_learns(bert):
     ("arguments", "words"),
     [
         ((["a"], ["b", "c"]), "There are 1 texts and 2 text_pairs"),
-        ((["a"], None, LIMIT + 1), f"max_seq_length is {LIMIT + 1}, and the model"),
+        ((["a"], None, LIMIT + 1), f"max_seq_length={LIMIT + 1} is too long"),
         ((["a"], None, 2), "max_seq_length is 2"),
-        ((["a"], None, 9, "left"), "padding is 'left': choose 'longest' or"),
+        ((["a"], None, 9, "left"), "padding='left' is invalid. Choose 'longest' or"),
     ],
 )
 def test_what_encode_refuses(bert, arguments, words):
@@ -198,5 +198,5 @@ def test_what_is_no_list_of_texts(bert, texts):
 def test_a_model_of_single_texts(bert):
     config = dataclasses.replace(MINI_CONFIG, type_vocab_size=1)
     other = pretrained.Bert(bert.model, bert.tokenizer, config, bert.report)
-    with pytest.raises(UserError, match="Text 0, counted from 0, is a pair"):
+    with pytest.raises(UserError, match="Text 0 \\(counted from 0\\) is a pair"):
         other.encode([("a", "b")])

@@ -1,4 +1,4 @@
-"""Vectors of tokens and texts: the original's numbers, whatever the batch."""
+"""Vectors of tokens and texts equal the original's, in any batch."""
 
 import dataclasses
 import gc
@@ -52,13 +52,13 @@ def bert():
 
 @pytest.fixture(scope="module")
 def texts():
-    """50 texts of 0 to 12 words, at most 23 pieces."""
+    """Return 50 texts of 0 to 12 words, at most 23 tokens."""
     rng = np.random.default_rng(1)
     return [" ".join(rng.choice(WORDS, rng.integers(0, 13))) for _ in range(50)]
 
 
 def ids_of(bert, *texts):
-    """Return ids and segments as the original puts them together."""
+    """Return ids and segments as the original combines them."""
     vocab = bert.tokenizer.vocab
     ids, segments = [vocab["[CLS]"]], [0]
     for segment, text in enumerate(texts):
@@ -91,7 +91,7 @@ def layers_of(bert, *texts):
 
 @pytest.fixture(scope="module")
 def alone(bert, texts):
-    """(all layers [T, L, H], pooled output [H]) of each text by itself."""
+    """Return (all layers [T, L, H], pooled output [H]) of each text alone."""
     found = []
     for text in texts:
         ids, segments = ids_of(bert, text)
@@ -103,7 +103,7 @@ def alone(bert, texts):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    """The rows that the original was run on, and what it computed for them."""
+    """Return the rows that the original processed, and its outputs."""
     arrays = original_head.recording()
     rows = original_head.features(arrays)
     config = original_head.head_config()
@@ -117,7 +117,7 @@ def recorded(monkeypatch):
         ids, segments = rows["input_ids"], rows["segment_ids"]
         return ids[numbers[0]][row].tolist(), segments[numbers[0]][row].tolist()
 
-    # Its ids are random: they stand for no text.
+    # Its ids are random and do not come from a text.
     monkeypatch.setattr(reading_module, "join_texts", frame)
     tokenizer = types.SimpleNamespace(
         vocab={},
@@ -232,13 +232,13 @@ def test_no_texts(bert):
     assert list(token_features(bert, [], (-1,), LENGTH)) == []
 
 
-LONG = " ".join(WORDS * 4)  # 60 pieces.
+LONG = " ".join(WORDS * 4)  # 60 tokens.
 
 
 def window_vectors(bert, before, document, room, stride):
     """Return the last layer of `before` and a document, window by window.
 
-    The rule in words: each token from the window with most context.
+    Each token comes from the window in which it has the most context.
     """
     vocab = bert.tokenizer.vocab
     starts = [0]
@@ -281,7 +281,7 @@ def test_windows_over_a_long_text(bert, length, stride):
 
 
 def test_windows_over_a_long_pair(bert):
-    """The first text is whole in each window, as a question of SQuAD is."""
+    """Each window contains the whole first text, like a question of SQuAD."""
     vocab, encode = bert.tokenizer.vocab, bert.tokenizer.encode
     before = [vocab["[CLS]"], *encode("is on water"), vocab["[SEP]"]]
     wanted, _ = window_vectors(bert, before, encode(LONG), 16 - len(before) - 1, 4)
@@ -318,7 +318,7 @@ def test_cut_texts_are_counted(bert, caplog):
 @pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
 @pytest.mark.parametrize("long_text", ["truncate", "window"])
 def test_tokens_and_sentences_in_one_pass(bert, texts, pooling, long_text):
-    """The same as in two, whatever the batches."""
+    """The result equals that of two passes, for all batches."""
     settings = Reading(12, 7, long_text)
     both = list(
         feature_extraction.token_and_sentence_features(
@@ -346,7 +346,7 @@ def test_texts_are_read_a_little_ahead_only(bert, monkeypatch):
     for taken in range(1, 100):
         next(vectors)
         assert len(asked) <= taken + 3 * 4
-    # Eight texts of 6 tokens have so many bytes.
+    # Size in bytes of eight texts of 6 tokens.
     bytes_of_eight = 8 * 6 * 2 * CONFIG.hidden_size * 4
     monkeypatch.setattr(feature_extraction, "READ_AHEAD_BYTES", bytes_of_eight)
     asked.clear()
@@ -357,7 +357,7 @@ def test_texts_are_read_a_little_ahead_only(bert, monkeypatch):
 
 
 def peak_memory(bert, texts, folder):
-    """Return the peak of what Python and NumPy hold while features are written."""
+    """Return the peak memory of Python and NumPy while features are written."""
     tracemalloc.start()
     try:
         with open(folder / "out.jsonl", "w") as out:
@@ -373,9 +373,9 @@ def peak_memory(bert, texts, folder):
 
 @pytest.mark.slow
 def test_memory_stays_flat(bert, texts, tmp_path, monkeypatch):
-    """Eight times the texts take as much memory, some 0.2 MB."""
+    """Eight times the texts take the same memory, about 0.2 MB."""
     monkeypatch.setattr(reading_module, "READ_AHEAD_BATCHES", 5)
-    peak_memory(bert, texts, tmp_path)  # What is made once is left out.
+    peak_memory(bert, texts, tmp_path)  # Exclude objects that are created once.
     small = peak_memory(bert, texts * 2, tmp_path)
     large = peak_memory(bert, texts * 16, tmp_path)
     assert large < 2 * small
@@ -402,7 +402,7 @@ def test_batches_have_few_shapes_and_little_padding(bert, texts, monkeypatch):
 
 
 def test_one_graph_for_all_batches(bert, texts, monkeypatch):
-    """And for later calls: a service may ask for one text at a time."""
+    """Later calls reuse the graph: a service may send one text at a time."""
     count = feature_extraction._run.experimental_get_tracing_count
     other = dataclasses.replace(bert, model=BertEncoder(CONFIG))
     before = count()
@@ -484,10 +484,10 @@ def refused(match, call, *arguments, **options):
 @pytest.mark.parametrize("layer", [3, -4, 12])
 def test_no_such_layer(bert, layer):
     refused(
-        f"no layer {layer} in a model of 3: .* -3 to 2",
+        f"Layer {layer} does not exist: the model has 3 layers.* -3 to 2",
         lambda: token_features(bert, [], (-1, layer), LENGTH),
     )
-    refused("no layer", lambda: sentence_vectors(bert, [], layers=(layer,)))
+    refused("does not exist", lambda: sentence_vectors(bert, [], layers=(layer,)))
 
 
 def test_no_layers(bert):
@@ -498,9 +498,12 @@ def test_no_layers(bert):
     ("settings", "match"),
     [
         ({"max_seq_length": 2}, "max_seq_length is 2: it must be at least 3"),
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"doc_stride": 0}, "doc_stride is 0"),
-        ({"long_text": "split"}, "long_text is 'split': choose from truncate, window"),
+        ({"batch_size": 0}, "batch_size=0 is invalid"),
+        ({"doc_stride": 0}, "doc_stride=0 is invalid"),
+        (
+            {"long_text": "split"},
+            "long_text='split' is invalid. Choose from truncate, window",
+        ),
     ],
 )
 def test_impossible_settings(settings, match):
@@ -508,13 +511,15 @@ def test_impossible_settings(settings, match):
 
 
 def test_a_length_that_the_model_does_not_read(bert):
-    match = "max_seq_length 33 is larger than the model's max_position_embeddings 32"
+    match = "max_seq_length=33 is larger than the model's max_position_embeddings=32"
     refused(match, lambda: token_features(bert, [], reading=Reading(33), layers=(-1,)))
     refused(match, lambda: sentence_vectors(bert, [], reading=Reading(33)))
 
 
 def test_unknown_pooling(bert):
-    refused("pooling is 'max'", sentence_vectors, bert, [], "max", reading=LENGTH)
+    refused(
+        "pooling='max' is invalid", sentence_vectors, bert, [], "max", reading=LENGTH
+    )
 
 
 def test_a_random_pooler_is_refused(bert):
@@ -526,7 +531,7 @@ def test_a_random_pooler_is_refused(bert):
 def test_a_pair_without_room_for_windows(bert):
     pair = ("the of in that is", "on water her she")
     features = token_features(bert, ["a", pair], (-1,), Reading(8, 1, "window"))
-    refused("Text 1, .* has 5 tokens, which leaves no room", list, features)
+    refused("Text 1 .* has 5 tokens. With .* no room for windows", list, features)
 
 
 def test_a_model_without_second_segments(bert):
@@ -548,7 +553,7 @@ def test_out_of_memory(bert, monkeypatch):
 
 
 def test_the_default_length_is_what_the_model_reads(bert):
-    """128 as in the original, but no more than its positions; here 32."""
+    """The default is the original's 128, limited by the positions; here 32."""
     text = "the water " * 40
     (features,) = token_features(bert, [text], (-1,))
     assert len(features.tokens) == CONFIG.max_position_embeddings == 32

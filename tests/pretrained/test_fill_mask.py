@@ -1,4 +1,4 @@
-"""The words a model expects where a text says [MASK]."""
+"""Predicted tokens at the [MASK] positions of a text."""
 
 import keras
 import numpy as np
@@ -24,7 +24,7 @@ def bert():
 
 @pytest.fixture(scope="module")
 def learned(bert):
-    """The same after learning one sentence by heart, each word masked once."""
+    """Return a model that learned one sentence by heart, each word masked once."""
     tokens = bert.tokenizer.tokenize(SENTENCE)
     ids = encode_with_masks(bert.tokenizer, SENTENCE)
     places = range(1, len(ids) - 1)
@@ -95,7 +95,7 @@ def test_probabilities_are_the_model_s(bert):
 
 
 def test_all_pieces_together_are_one(bert):
-    """The padding rows of the table (125 to 127) are no words."""
+    """The padding rows of the table (125 to 127) are not tokens."""
     (candidates,) = fill_mask(bert, "the [MASK]", 10_000)
     assert len(candidates) == 125
     assert sum(c.probability for c in candidates) == pytest.approx(1, abs=1e-5)
@@ -103,14 +103,14 @@ def test_all_pieces_together_are_one(bert):
 
 @pytest.mark.parametrize("text", ["", "no mask", "[mask]", "[ MASK ]", "MASK"])
 def test_without_a_mask(bert, text):
-    with pytest.raises(UserError, match=r"There is no \[MASK\]"):
+    with pytest.raises(UserError, match=r"contains no \[MASK\]"):
         fill_mask(bert, text)
 
 
 def test_longest_text(bert):
     """32 tokens with [CLS] and [SEP] fit; 33 do not."""
     assert len(fill_mask(bert, "[MASK] " + "the " * 29)) == 1
-    with pytest.raises(UserError, match="33 tokens .* up to 32; shorten"):
+    with pytest.raises(UserError, match="33 tokens.* at most 32. Shorten"):
         fill_mask(bert, "[MASK] " + "the " * 30)
 
 

@@ -1,4 +1,4 @@
-"""Pseudo-log-likelihood and next-sentence probability, against the plain sums."""
+"""Pseudo-log-likelihood and next-sentence probability equal the plain sums."""
 
 import dataclasses
 import gc
@@ -25,7 +25,7 @@ from official_bert.pretrained.likelihood import (
 )
 from official_bert.tokenization.full import FullTokenizer
 
-# Far from uniform, so that a wrong position or word shows.
+# Far from uniform, so that a wrong position or token is detected.
 CONFIG = dataclasses.replace(MINI_CONFIG, initializer_range=0.5)
 TEXT = "She found that the light over the water was one of years."
 
@@ -46,7 +46,7 @@ def bert():
 
 
 def slow_scores(bert, text):
-    """Return log p of each token, one forward pass and one mask at a time."""
+    """Return log p of each token, with one forward pass and one mask at a time."""
     vocab = bert.tokenizer.vocab
     ids = [vocab["[CLS]"], *bert.tokenizer.encode(text), vocab["[SEP]"]]
     found = []
@@ -147,7 +147,7 @@ def test_next_sentence_is_the_model_s(bert):
 
 @pytest.mark.comparison
 def test_next_sentence_as_the_original_recorded_it():
-    """Of the recorded rows two have no padding."""
+    """Two of the recorded rows have no padding."""
     arrays = original_head.recording()
     model = PretrainingModel(original_head.head_config())
     original_head.assign(model, arrays)
@@ -171,13 +171,13 @@ def refused(match, call, *arguments):
 
 @pytest.mark.parametrize("text", ["", "  ", "\x01"])
 def test_nothing_to_score(bert, text):
-    refused("nothing to score", pseudo_log_likelihood, bert, text)
-    refused("is empty; give two texts", next_sentence_probability, bert, text, "a")
-    refused("is empty; give two texts", next_sentence_probability, bert, "a", text)
+    refused("no tokens to score", pseudo_log_likelihood, bert, text)
+    refused("is empty. Give two texts", next_sentence_probability, bert, text, "a")
+    refused("is empty. Give two texts", next_sentence_probability, bert, "a", text)
 
 
 def test_a_mask_has_no_likelihood(bert):
-    refused(r"There is a \[MASK\]", pseudo_log_likelihood, bert, "the [MASK]")
+    refused(r"contains \[MASK\]", pseudo_log_likelihood, bert, "the [MASK]")
 
 
 def test_too_long(bert):
@@ -192,7 +192,7 @@ def test_too_long(bert):
 
 
 def test_batch_size(bert):
-    refused("batch_size is 0", pseudo_log_likelihood, bert, "the", 0)
+    refused("batch_size=0 is invalid", pseudo_log_likelihood, bert, "the", 0)
 
 
 @pytest.mark.parametrize("start", NEXT_SENTENCE)

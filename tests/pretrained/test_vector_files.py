@@ -1,4 +1,4 @@
-"""Vectors in a `.npy`: in chunks, continued after a kill, with bounded memory."""
+"""Vectors in a `.npy`: in chunks, resumed after a kill, with bounded memory."""
 
 import json
 
@@ -13,7 +13,7 @@ TEXTS = [f"text {number}" for number in range(23)]
 
 
 class Model:
-    """Makes a vector of the length of a text and its place in the chunk."""
+    """Makes a vector from the length of a text and its index in the chunk."""
 
     def __init__(self, stop_after=None, scale=1.0):
         self.calls, self.stop_after, self.scale = [], stop_after, scale
@@ -74,7 +74,9 @@ def test_another_model_or_other_texts_do_not_continue(tmp_path, model, source):
     path = tmp_path / "killed.npy"
     interrupted(path)
     before = (tmp_path / "killed.npy.partial").read_bytes()
-    with pytest.raises(UserError, match="killed.npy.partial is of an unfinished run"):
+    with pytest.raises(
+        UserError, match="killed.npy.partial belongs to an unfinished run"
+    ):
         write_vectors(path, iter(TEXTS), model, source, chunk=5)
     assert (tmp_path / "killed.npy.partial").read_bytes() == before
 

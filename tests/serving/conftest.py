@@ -10,7 +10,7 @@ from official_bert.serving import model_versions
 
 @pytest.fixture(scope="session")
 def model_folder(tmp_path_factory):
-    """A folder with version 1 of the model; nobody changes it."""
+    """Return a folder with version 1 of the model; tests must not change it."""
     folder = tmp_path_factory.mktemp("answers")
     saved_models.write(folder, 1)
     return folder
@@ -18,13 +18,13 @@ def model_folder(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def versions(model_folder):
-    """The model, loaded."""
+    """Return the loaded model."""
     return model_versions.open_model(saved_models.NAME, str(model_folder))
 
 
 @pytest.fixture(scope="session")
 def own_url(versions):
-    """The URL of this project's server."""
+    """Return the URL of this project's server."""
     with running.running(versions, max_request_bytes=4 << 20) as url:
         yield url
 
@@ -34,9 +34,9 @@ def own_url(versions):
     params=["own", "tf_serving"] if os.environ.get("TF_SERVING_URL") else ["own"],
 )
 def url(request):
-    """The URL of this project's server; of TF Serving too where there is one.
+    """Return the URL of this project's server, and of TF Serving if it is running.
 
-    `saved_models.py` says how to start it.
+    `saved_models.py` explains how to start TF Serving.
     """
     if request.param == "tf_serving":
         return os.environ["TF_SERVING_URL"]

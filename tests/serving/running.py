@@ -1,4 +1,4 @@
-"""A server within the tests' process, and asking one."""
+"""Run a server within the tests' process, and send requests to it."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from official_bert.serving import server
 
 @contextlib.contextmanager
 def running(versions, **limits):
-    """Serve in a thread; yield the URL. At the end the thread must have ended."""
+    """Serve in a thread and yield the URL; at the end, the thread must have ended."""
     ready, loop = threading.Event(), asyncio.new_event_loop()
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(
@@ -35,12 +35,12 @@ def running(versions, **limits):
 
 
 def _stop():
-    """End a server as a signal does, which only the main thread would get."""
+    """Stop a server like a signal, which only the main thread would get."""
     raise web.GracefulExit
 
 
 def ask(url, method="GET", path="", body=None, headers=(), timeout=60):
-    """Return (status, what the JSON of the answer says)."""
+    """Return (status, JSON of the response)."""
     parts = urllib.parse.urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=timeout)
     with contextlib.closing(connection):
@@ -52,7 +52,7 @@ def ask(url, method="GET", path="", body=None, headers=(), timeout=60):
 
 
 def predict(url, request, path="/v1/models/answers:predict", **options):
-    """Post a request, which is bytes or what JSON can hold."""
+    """Post a request, which is bytes or a JSON value."""
     if not isinstance(request, bytes):
         request = json.dumps(request).encode()
     return ask(url, "POST", path, request, **options)

@@ -1,6 +1,6 @@
-r"""A SavedModel of many signatures, small enough to be made in a second.
+r"""A SavedModel with many signatures, which is created in a second.
 
-To run the tests of REST against TF Serving, which needs Docker:
+To run the REST tests against TF Serving, which needs Docker:
 
     python tests/serving/saved_models.py build/served
     docker run -p 8501:8501 -v "$PWD/build/served/answers":/models/answers \
@@ -20,7 +20,7 @@ IDS = tf.TensorSpec([None, None], tf.int32)
 
 
 def write(folder, version=1):
-    """Write the model as a version below a folder; it is whole when it is there."""
+    """Write the model as a version below a folder, atomically."""
     module = tf.Module()
     # A variable and a table: both must live as long as a request needs them.
     module.version = tf.Variable(version, dtype=tf.int64)
@@ -105,7 +105,7 @@ def _picky(x):
 
 
 def _slow(x):
-    """Take as many seconds as the largest number says."""
+    """Wait for as many seconds as the largest number."""
     end = tf.timestamp() + tf.cast(tf.reduce_max(x), tf.float64)
     (spins,) = tf.while_loop(
         lambda n: tf.timestamp() < end, lambda n: (n + 1,), (tf.constant(0.0),)

@@ -22,7 +22,7 @@ def test_without_the_package(monkeypatch):
 
 @pytest.fixture(scope="module")
 def address(versions):
-    """The address of a service that answers as TF Serving does."""
+    """Return the address of a service that responds like TF Serving."""
     pytest.importorskip("tensorflow_serving")
     import grpc
     from tensorflow_serving.apis import prediction_service_pb2_grpc
@@ -96,7 +96,7 @@ def test_the_same_answers_as_by_rest(address, own_url):
 
 
 def test_errors_are_sentences(address):
-    with pytest.raises(UserError, match="no signature nope; it has .*serving_default"):
+    with pytest.raises(UserError, match="no signature nope. It has .*serving_default"):
         clients.predict_by_grpc(address, "answers", signature="nope")
     with pytest.raises(UserError, match="NOT_FOUND: .*Specific"):
         clients.predict_by_grpc(address, "answers", 7)
@@ -112,19 +112,19 @@ def test_errors_are_sentences(address):
 
 def test_an_answer_that_comes_too_late():
     pytest.importorskip("tensorflow_serving")
-    # It takes connections and says nothing.
+    # It accepts connections and never responds.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(UserError) as caught:
             clients.predict_by_grpc(address, "answers", timeout_s=0.3)
     assert str(caught.value) == (
-        f"{address} did not answer within 0.3 s; raise --timeout_s or send fewer "
-        "rows at a time."
+        f"{address} did not respond within 0.3 s. Raise --timeout_s or send fewer "
+        "rows at once."
     )
 
 
 def test_outputs_without_rows():
-    """A model may have them; they are nothing that rows could be made of."""
+    """A model may have outputs that cannot be split into rows."""
     pytest.importorskip("tensorflow_serving")
     import tensorflow as tf
     from tensorflow_serving.apis import model_pb2, predict_pb2

@@ -16,7 +16,7 @@ from official_bert.serving.json_tensors import RequestError
 
 @pytest.fixture
 def folder(model_folder, tmp_path):
-    """A folder with version 1 that a test may change."""
+    """Return a folder with version 1 that a test may change."""
     shutil.copytree(model_folder, tmp_path / "m")
     return tmp_path / "m"
 
@@ -66,7 +66,7 @@ def test_a_new_version_takes_over(folder):
     versions.refresh()
     assert versions.current.version == 2
     assert states(versions) == {1: "END", 2: "AVAILABLE"}
-    # Whoever still has the old one goes on with it.
+    # Holders of the old model can still use it.
     assert score(first) == score(versions.current) == [1.0, 0.0]
 
 
@@ -85,7 +85,7 @@ def test_the_old_version_leaves_with_its_last_request(folder):
 
 
 def test_another_export_under_the_same_number(folder):
-    """As where the folder was cleared and exported to again."""
+    """This happens if the folder is cleared and exported to again."""
     versions = opened(folder)
     first = versions.current
     shutil.rmtree(folder / "1")
@@ -94,7 +94,7 @@ def test_another_export_under_the_same_number(folder):
     second = versions.current
     assert second is not first and second.version == 1
     assert states(versions) == {1: "AVAILABLE"}
-    # One that is damaged there does not take the place of what is served.
+    # A damaged new version does not replace the served one.
     graph = folder / "1" / "saved_model.pb"
     graph.write_bytes(b"no graph")
     versions.refresh()
@@ -110,7 +110,7 @@ def test_a_damaged_version_changes_nothing(folder, monkeypatch):
     assert versions.current.version == 1
     assert states(versions) == {1: "AVAILABLE", 2: "END"}
     assert versions.statuses[2].error
-    # It is not read again and again, only when more of it has come.
+    # It is read again only after its files have changed.
     real, calls = saved_model.load, []
 
     def load(path, version):
@@ -128,7 +128,7 @@ def test_a_damaged_version_changes_nothing(folder, monkeypatch):
 
 
 def test_a_version_of_which_a_file_was_half_there(folder):
-    """As while it is being copied; its size tells when to try again."""
+    """A version that is being copied is retried when its size changes."""
     versions = opened(folder)
     add(folder, 2)
     graph = folder / "2" / "saved_model.pb"
@@ -155,7 +155,7 @@ def test_a_version_that_is_taken_away(folder):
     versions.refresh()
     assert versions.current.version == 1
     assert states(versions) == {1: "AVAILABLE", 2: "END"}
-    # The last one stays in memory, and so does the server.
+    # The last version stays in memory and is still served.
     shutil.rmtree(folder)
     versions.refresh()
     assert versions.current.version == 1

@@ -1,4 +1,4 @@
-"""TF Serving's REST, request by request; also against TF Serving itself."""
+"""TF Serving's REST API, request by request; also against TF Serving itself."""
 
 import base64
 import json
@@ -78,7 +78,7 @@ def test_the_version_may_be_named_and_letters_are_of_either_case(url):
     request = {"instances": ["good"]}
     for path in (f"{MODEL}/versions/1:predict", "/V1/Models/answers:Predict"):
         assert ok(predict(url, request, path), "predictions") == expected_rows(["good"])
-    # An empty name is the default.
+    # An empty name means the default.
     assert ok(predict(url, {"signature_name": "", **request}), "predictions")
 
 
@@ -87,7 +87,7 @@ def test_matrices_of_numbers(url):
     outputs = ok(predict(url, request), "outputs")
     assert outputs["sum"] == SUMS
     first, second = outputs["vectors"]
-    # The digits of the float32 next to 110.2, which is none.
+    # The digits of the float32 nearest to 110.2, which is not a float32.
     assert first == [[10.1], [0.7], [110.200005]]
     assert second == [[10.1], [10.2], [0.0]]
     request = {"signature_name": "tokens", "instances": by_rows(TOKENS)}
@@ -324,7 +324,7 @@ def test_bad_request(url, name):
     assert_error(predict(url, request), status, words)
 
 
-# What would bring TF Serving itself down, or is worded in our own way.
+# Requests that would crash TF Serving, or whose messages are our own.
 OWN_BAD_REQUESTS = {
     "deep lists": (b'{"instances": ' + LISTS + b"}", 400, None),
     "deep enough": (b'{"instances": [' + b"[" * 500 + b"]" * 500 + b"]}", 400, None),
@@ -400,7 +400,7 @@ def test_only_predict_is_there(own_url, method):
 
 
 def test_what_is_written_is_json_as_python_writes_it():
-    """Rows are written one by one, lest a long answer stop all other threads."""
+    """Rows are written one by one, so that other threads can run."""
     for value in (
         {"predictions": [{"a": [1.5, None], "é": "\u2028"}, [], {}]},
         {"outputs": {"x": [[1], [2]], "y": []}},

@@ -1,4 +1,4 @@
-"""The server's limits, many requests at a time, new versions, and its end."""
+"""The server's limits, concurrent requests, new versions, and shutdown."""
 
 import concurrent.futures
 import gzip
@@ -29,7 +29,7 @@ def is_good(answer):
 
 @pytest.fixture(scope="module")
 def small_url(versions):
-    """A server that takes little, briefly, and one thing at a time."""
+    """Return a server with small limits, a short timeout and one slot."""
     limits = {"max_request_bytes": LIMIT, "timeout_s": 0.7, "max_concurrent": 1}
     with running(versions, **limits) as url:
         assert is_good(predict(url, ONE))
@@ -37,7 +37,7 @@ def small_url(versions):
 
 
 def connected(url):
-    """Return a socket that is connected with the server."""
+    """Return a socket that is connected to the server."""
     parts = urllib.parse.urlsplit(url)
     return socket.create_connection((parts.hostname, parts.port), timeout=30)
 
@@ -83,7 +83,7 @@ def test_too_long_a_time(small_url):
     assert time.monotonic() - started < 1.3
     assert (status, list(value)) == (504, ["error"])
     assert "0.7 s" in value["error"]
-    # What waited behind it in vain is not computed: then the next has its turn.
+    # A request that timed out while waiting is not computed, so the next one runs.
     assert predict(small_url, slow(5.0))[0] == 504
     assert is_good(predict(small_url, ONE))
 
@@ -145,7 +145,7 @@ def test_many_at_a_time_each_get_their_own(own_url):
             texts = [f"{number}-{turn}-{row}" for row in range(turn % 4 + 1)]
             status, value = predict(own_url, {"instances": texts})
             if turn % 5 == 4:
-                # A mistake among them disturbs nobody.
+                # A bad request does not affect the others.
                 assert predict(own_url, b"{")[0] == 400
             assert status == 200
             assert [row["echo"] for row in value["predictions"]] == texts
@@ -164,7 +164,7 @@ def test_new_versions_take_over_and_no_request_is_lost(tmp_path):
     def ask_on(url):
         seen, is_last = [], False
         while not is_last:
-            # One request begins after the last version is served.
+            # One request starts after the last version is served.
             is_last = done
             answer = predict(url, ONE)
             assert is_good(answer), answer
@@ -174,7 +174,7 @@ def test_new_versions_take_over_and_no_request_is_lost(tmp_path):
     with running(versions, poll_s=0.05) as url:
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             asking = [pool.submit(ask_on, url) for _ in range(4)]
-            # The requests of all the time before, with the model they began with.
+            # Requests during all of this time, with the model they started with.
             long = pool.submit(predict, url, slow(0.5))
             for version in (2, 3):
                 saved_models.write(tmp_path, version)

@@ -27,7 +27,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(folder):
-    """Where serve.py serves the folder; it ends by SIGTERM with status 0."""
+    """Return the address where serve.py serves the folder; SIGTERM ends it with 0."""
     command = [sys.executable, "run_scripts/serve.py", f"--model_dir={folder}"]
     with subprocess.Popen(
         [*command, "--port=0"], cwd=ROOT, stdout=subprocess.PIPE, text=True

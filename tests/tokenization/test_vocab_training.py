@@ -178,7 +178,7 @@ def test_the_script_writes_the_same_bytes_every_time(tmp_path):
     assert len(load_vocab(output)) == 300
     assert FullTokenizer(output).tokenize("Katomi.")[-1] == "."
     assert "300 tokens" in ran.stdout
-    assert "0.0000% unknown" in ran.stdout and "pieces per word" in ran.stdout
+    assert "0.0000% unknown" in ran.stdout and "tokens per word" in ran.stdout
     record = json.loads((tmp_path / "vocab3.txt.run.json").read_text())
     assert record["flags"]["vocab_size"] == 300
     assert list(record["inputs"]) == [str(text)]
@@ -255,6 +255,6 @@ def test_the_script_measures_on_other_text(tmp_path):
     assert ran.returncode == 0, ran.stderr
     # All 60 words are used for training. "x" is unknown and "ba" has two pieces.
     assert "from 60 words" in ran.stdout
-    assert "3 words, 33.3333% unknown, 1.333 pieces per word" in ran.stdout
+    assert "3 words, 33.3333% unknown, 1.333 tokens per word" in ran.stdout
     record = json.loads((tmp_path / "v.run.json").read_text())
     assert list(record["inputs"]) == [str(text), str(other)]

@@ -126,7 +126,7 @@ def test_after_sigterm_rows_are_there_once(folder, stopped, continued):
 def test_a_second_process_in_the_directory_is_refused(folder, continued):
     _, refused = continued
     sentence = runs.error_of(refused)
-    assert "another process is at work" in sentence
+    assert "another process is using" in sentence
     assert str(folder / "term") in sentence
 
 

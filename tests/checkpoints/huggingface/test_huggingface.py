@@ -627,8 +627,8 @@ def test_activations(model, name, ours):
             "hidden_act is 'quick_gelu'. Supported activations",
         ),
         ({"hidden_act": ["gelu"]}, "hidden_act is ['gelu']. Supported activations"),
-        ({"hidden_size": 0}, "hidden_size is 0"),
-        ({"hidden_size": 9}, "hidden_size 9 is not a multiple"),
+        ({"hidden_size": 0}, "hidden_size=0 is invalid"),
+        ({"hidden_size": 9}, "hidden_size=9 is not a multiple"),
     ],
 )
 def test_configs_that_are_refused(model, changes, message):

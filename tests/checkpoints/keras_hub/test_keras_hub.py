@@ -475,7 +475,7 @@ def test_weights_of_fewer_layers(tmp_path, backbone):
 def test_an_impossible_config(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", config__num_heads=5)
-    refused(tmp_path, "config.json: hidden_size 32 is not a multiple")
+    refused(tmp_path, "config.json: hidden_size=32 is not a multiple")
     edit(tmp_path / "config.json", config={"vocabulary_size": 128})
     refused(tmp_path, "config.json has no hidden_dim")
 

@@ -252,7 +252,7 @@ def test_one_export_at_a_time(tmp_path, no_model):
     half.mkdir()
     with (
         files.locked_directory(tmp_path),
-        pytest.raises(UserError, match="--export_dir: another process is at work"),
+        pytest.raises(UserError, match="--export_dir: another process is using"),
     ):
         writer.write(str(tmp_path), open_kind("label")[1], "model")
     assert half.is_dir()

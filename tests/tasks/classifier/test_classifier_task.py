@@ -94,7 +94,7 @@ def test_another_task(tmp_path, text):
 @pytest.mark.parametrize("text", ["[]", "null", '"classifier"', "7"])
 def test_another_file(tmp_path, text):
     (tmp_path / "task.json").write_text(text)
-    assert "it holds no JSON object." in message_of(tmp_path)
+    assert "it is not a JSON object." in message_of(tmp_path)
 
 
 @pytest.mark.parametrize("name", [*SINGLE.to_dict(), "global_step"])

@@ -52,7 +52,7 @@ LATER = {
 # Flags in addition to `OWN` -> words of the error, in any order.
 BAD_OWN = {
     "--output_dir=": "--output_dir",
-    MRPC: "--train_file … one of the two",
+    MRPC: "--train_file … only one kind",
     "--do_predict": "--test_file",
     "--do_predict --test_file=texts.csv --glue_submission=some": "--glue_submission",
     "--num_seeds=0": "num_seeds … 0",

@@ -149,7 +149,7 @@ def test_run_squad(folder):
         f"{RUN} --dataset=squad/v1.1 --predict_file=a.json": "and --dev_file both",
         f"{RUN} --train_file=v2.0.json --predict_file=v2.0.json": "--data_dir needs",
         f"{RUN} --dataset=squad/v3": "no config v3. Similar names: v1.1, v2.0",
-        f"{RUN} --dataset=squad/v2.0 --noversion_2_with_negative": "--dev_file: "
+        f"{RUN} --dataset=squad/v2.0 --noversion_2_with_negative": "--dev_file="
         "squad/v2.0 (validation) has questions without an answer",
     }
     run("run_squad", folder, good, bad)

@@ -250,7 +250,7 @@ def test_it_says_what_it_wrote(results, folder):
     path = os.path.join("int8", "model.tflite")
     assert lines[0].startswith(f"Exported to {path}: single-label classifier, int8, ")
     assert lines[0].endswith(" MB")
-    assert lines[1].startswith("Numbers differ from Python's by ")
+    assert lines[1].startswith("On sample texts, outputs differ from Python's by ")
     samples = r"Largest difference on 11 samples: logits \S+, probabilities \S+; \d+ sa"
     assert re.match(samples, lines[2])
     assert lines[3].startswith("dev.csv: accuracy: 100.00 in Python, ")

@@ -47,7 +47,7 @@ def test_one_that_is_renewed_is_refused(folder, monkeypatch):
 
     monkeypatch.setattr(time, "sleep", sleep)
     with (
-        pytest.raises(UserError, match="--output_dir: process 1 on elsewhere is at"),
+        pytest.raises(UserError, match="--output_dir: process 1 on elsewhere is using"),
         files.locked_directory(folder),
     ):
         pass
@@ -85,7 +85,7 @@ def test_a_live_process_of_this_host_is_refused_at_once(folder, monkeypatch):
     )
     write(folder, alive)
     monkeypatch.setattr(time, "sleep", lambda _: pytest.fail("It waited."))
-    with pytest.raises(UserError, match="is at work"), files.locked_directory(folder):
+    with pytest.raises(UserError, match="is using"), files.locked_directory(folder):
         pass
 
 

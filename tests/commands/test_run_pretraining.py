@@ -57,11 +57,11 @@ BAD = {
     "no examples": ({"input_file": "noise"}, ["noise", "record 0"]),
     "ids": (
         {"input_file": "ids"},
-        ["ids record 2: input_ids holds 5000", "vocab_size is 128"],
+        ["ids record 2: input_ids is 5000", "vocab_size is 128"],
     ),
     "eval ids": (
         {"eval_input_file": "ids", "do_eval": True},
-        ["ids record 2: input_ids holds 5000"],
+        ["ids record 2: input_ids is 5000"],
     ),
     "length": ({"max_seq_length": 128}, ["--max_seq_length is 128", "with 32"]),
     "predictions": (

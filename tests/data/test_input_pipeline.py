@@ -189,13 +189,13 @@ def failure(path, record_format=RECORD_FORMAT, batches=evaluation_batches):
 @pytest.mark.parametrize(
     ("bad", "change", "words"),
     [
-        (0, {"input_ids": [1, 999, 1000, 2]}, "input_ids holds 1000, but the model's"),
+        (0, {"input_ids": [1, 999, 1000, 2]}, "input_ids is 1000, but the model's"),
         (6, {"input_ids": [1, 999, 1000, 2]}, "vocab_size is 1000"),
-        (3, {"input_ids": [1, 999, -7, 2]}, "input_ids holds -7"),
-        (3, {"masked_lm_ids": [5, 30000]}, "masked_lm_ids holds 30000"),
-        (4, {"masked_lm_positions": [4, 0]}, "positions holds 4, but max_seq_length"),
-        (4, {"segment_ids": [1, 1, 1, 2]}, "segment_ids holds 2, but the model's typ"),
-        (5, {"next_sentence_labels": [2]}, "next_sentence_labels holds 2"),
+        (3, {"input_ids": [1, 999, -7, 2]}, "input_ids is -7"),
+        (3, {"masked_lm_ids": [5, 30000]}, "masked_lm_ids is 30000"),
+        (4, {"masked_lm_positions": [4, 0]}, "positions is 4, but max_seq_length"),
+        (4, {"segment_ids": [1, 1, 1, 2]}, "segment_ids is 2, but the model's typ"),
+        (5, {"next_sentence_labels": [2]}, "next_sentence_labels is 2"),
     ],
 )
 def test_numbers_out_of_range(tmp_path, change, words, bad):
@@ -222,7 +222,7 @@ def test_bad_ids_in_the_second_file_while_training(paths, tmp_path):
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         list(training_batches(index, RECORD_FORMAT, 5, 1).take(3))
     error = record_parsing.user_error(caught.value, index, RECORD_FORMAT)
-    assert f"{bad} record 3: input_ids holds 4000" in str(error)
+    assert f"{bad} record 3: input_ids is 4000" in str(error)
 
 
 def test_non_ascii_path(tmp_path):

@@ -303,7 +303,7 @@ def test_only_wanted_rows_are_checked(index, batch_size):
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         train(index, batch_size, batch, rows=(row, row + 1))
     error = record_parsing.user_error(caught.value, index, RECORD_FORMAT)
-    assert f"{bad} record 11: input_ids holds 4000" in str(error)
+    assert f"{bad} record 11: input_ids is 4000" in str(error)
 
 
 @pytest.mark.parametrize("batch_size", LANES_OF)

@@ -237,7 +237,7 @@ def test_a_bad_id_is_found_before_it_is_masked(tmp_path):
     with pytest.raises(tf.errors.OpError) as caught:
         list(found.training_batches(3, 1, 0).take(1))
     error = record_parsing.user_error(caught.value, found.index, found.format)
-    assert "input_ids holds 999" in str(error)
+    assert "input_ids is 999" in str(error)
 
 
 def test_only_what_records_have_is_checked(tmp_path):

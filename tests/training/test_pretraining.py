@@ -332,7 +332,7 @@ def test_bad_ids_are_found_in_either_set(records, tmp_path, eval_only):
     sets = {"records": records, "eval_set": bad} if eval_only else {"records": bad}
     with pytest.raises(UserError) as caught:
         run(directory=tmp_path / "out", **sets)
-    words = f"{path} record 17: masked_lm_ids holds 128"
+    words = f"{path} record 17: masked_lm_ids is 128"
     assert words in str(caught.value)
     assert "vocab_size is 128" in str(caught.value)
 

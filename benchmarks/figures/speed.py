@@ -1,0 +1,174 @@
+"""Speed and memory compared with other libraries, from `docs/yardstick.json`."""
+
+from benchmarks.figures import numbers, style
+
+# Name of a program in the yardstick -> (library, whether it is that library's best form).
+PROGRAMS = {
+    "KerasHub": (style.KERAS_HUB, False),
+    "KerasHub jit": (style.KERAS_HUB, True),
+    "PyTorch": (style.PYTORCH, True),
+    "PyTorch gathered": (style.PYTORCH, True),
+    "ONNX Runtime": (style.ONNX, True),
+    "ONNX Runtime int8": (style.ONNX, True),
+    "Rust tokenizers": (style.TOKENIZERS, True),
+}
+# Panel -> row of the yardstick -> its name in the panel.
+SPEED_PANELS = {
+    "Pre-training step, a quarter padding": {
+        "train-tiny": "tiny",
+        "train-mini": "mini",
+        "train-base": "base",
+    },
+    "Pre-training step, no padding": {
+        "full-tiny": "tiny",
+        "full-mini": "mini",
+        "full-base": "base",
+    },
+    "Fine-tuning MiniLM": {
+        "cola": "CoLA",
+        "mrpc": "MRPC",
+        "rte": "RTE",
+        "sts-b": "STS-B",
+        "sst-2": "SST-2",
+    },
+    "Inference and text": {
+        "encode": "base, float32",
+        "int8": "base, int8 .tflite",
+        "tokenize": "tokenization",
+    },
+}
+OPTIONS = {
+    "--noskip_padding": "ours --noskip_padding",
+    "--xla": "--xla",
+    "--micro_batch_size=8": "--micro_batch_size=8",
+    "--recompute": "--recompute",
+    "--precision=bfloat16": "--precision=bfloat16",
+}
+GIGABYTE = 1e9
+TICKS = (1, 1.5, 2, 3, 4, 6)
+
+
+def draw_speed():
+    """Return the figure of the other libraries' times divided by ours."""
+    rows = numbers.read(numbers.YARDSTICK)
+    figure, axes = style.new_figure(
+        5.0,
+        mosaic=[["0", "2"], ["1", "3"]],
+        gridspec_kw={"height_ratios": [5, 4]},
+    )
+    for number, (title, names) in enumerate(SPEED_PANELS.items()):
+        own = axes[str(number)]
+        own.set_title(title)
+        own.set(xscale="log", xlim=(0.85, 8.5))
+        style.bare(own, x_grid=True)
+        own.set_xticks(TICKS, [f"{tick:g} ×" for tick in TICKS])
+        own.minorticks_off()
+        own.axvline(1, color=style.COLORS[style.OURS], linewidth=2.5)
+        style.name_rows(own, list(names.values()))
+        for y, name in enumerate(names):
+            _draw_ratios(own, y, rows[name]["theirs_over_ours"])
+    libraries = (
+        *(style.OURS, style.KERAS_HUB, style.PYTORCH),
+        *(style.ONNX, style.TOKENIZERS),
+    )
+    style.name_libraries(figure, libraries)
+    figure.supxlabel(
+        "time of the library / time of official_bert; above 1, official_bert is faster",
+        size=8.5,
+        color=style.SOFT,
+    )
+    return figure
+
+
+def _draw_ratios(axes, y, ratios):
+    """Draw quartiles of the libraries in a row, each at its own height."""
+    found = {name: PROGRAMS[name] for name in ratios if name in PROGRAMS}
+    offsets = _offsets(len(found))
+    for offset, (name, (library, is_best)) in zip(offsets, found.items(), strict=True):
+        low, middle, high = ratios[name]
+        color = style.COLORS[library]
+        axes.plot([low, high], [y + offset] * 2, color=color, linewidth=1.2)
+        axes.plot(
+            *(middle, y + offset, "o"),
+            color=color,
+            markerfacecolor=color if is_best and name != "PyTorch gathered" else style.PAPER,
+        )
+    name = max(found, key=lambda one: ratios[one][1])
+    offset = dict(zip(found, offsets, strict=True))[name]
+    axes.annotate(
+        f"{ratios[name][1]:.1f}",
+        (ratios[name][2], y + offset),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        size=8,
+        color=style.COLORS[found[name][0]],
+    )
+
+
+def _offsets(count):
+    """Return heights around 0 for the programs of a row."""
+    return [0.18 * (number - (count - 1) / 2) for number in range(count)]
+
+
+def draw_memory():
+    """Return the figure of peak memory, and of the effect of options."""
+    rows = numbers.read(numbers.YARDSTICK)
+    figure, axes = style.new_figure(
+        2.9, mosaic=[["memory", "options"]], gridspec_kw={"width_ratios": [1, 1]}
+    )
+    _draw_memory(axes["memory"], rows)
+    _draw_options(axes["options"], rows["flags-mini"])
+    style.name_libraries(figure, (style.OURS, style.KERAS_HUB, style.PYTORCH))
+    return figure
+
+
+def _draw_memory(axes, rows):
+    names = {"train-tiny": "tiny", "train-mini": "mini", "train-base": "base"}
+    axes.set_title("Peak memory of a pre-training step, GB")
+    style.bare(axes, x_grid=True)
+    style.name_rows(axes, list(names.values()))
+    axes.set_xlim(0, 5)
+    for y, row in enumerate(names):
+        memory = rows[row]["memory_bytes"]
+        shown = {"ours": style.OURS, "KerasHub jit": style.KERAS_HUB}
+        shown["PyTorch gathered"] = style.PYTORCH
+        for offset, (name, library) in zip(_offsets(3), shown.items(), strict=True):
+            gigabytes = memory[name] / GIGABYTE
+            color = style.COLORS[library]
+            axes.barh(y + 1.35 * offset, gigabytes, height=0.22, color=color)
+            axes.text(
+                *(gigabytes + 0.06, y + 1.35 * offset, f"{gigabytes:.1f}"),
+                va="center",
+                size=8,
+                color=color,
+            )
+
+
+def _draw_options(axes, row):
+    axes.set_title("mini with options: time and memory")
+    style.bare(axes, x_grid=True)
+    style.name_rows(axes, list(OPTIONS))
+    axes.axvline(1, color=style.SOFT, linewidth=1)
+    axes.set(xlim=(0.6, 1.75), xlabel="relative to the default")
+    color = style.COLORS[style.OURS]
+    for y, name in enumerate(OPTIONS.values()):
+        low, middle, high = row["theirs_over_ours"][name]
+        memory = row["memory_bytes"][name] / row["memory_bytes"]["ours"]
+        axes.plot([low, high], [y, y], color=color, linewidth=1.2)
+        axes.plot(middle, y, "o", color=color)
+        axes.plot(memory, y, "D", color=color, markerfacecolor=style.PAPER)
+        if y == 0:
+            _say(axes, middle, y, "time", color)
+            _say(axes, memory, y, "memory", color, below=True)
+
+
+def _say(axes, x, y, text, color, below=False):
+    axes.annotate(
+        *(text, (x, y)),
+        xytext=(0, -12 if below else 6),
+        textcoords="offset points",
+        ha="center",
+        size=8,
+        color=color,
+    )

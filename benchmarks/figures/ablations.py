@@ -2,20 +2,28 @@
 
 import math
 
+from matplotlib.ticker import MaxNLocator
+
 from benchmarks.figures import numbers, style
 from benchmarks.figures.fine_tuning import spread
 from official_bert.ablations.tables import TABLES, TASKS
 
 GROUPS = {
-    "table5": "Pre-training tasks (Table 5)",
-    "table8": "Masking mixes (Table 8)",
-    "table6": "Model size (Table 6)",
+    "table5": "Pre-training tasks\n(Table 5)",
+    "table8": "Masking mixes\n(Table 8)",
+    "table6": "Layers × width\n(Table 6)",
     "whole_words": "Masked units",
 }
 COLUMNS = {
     "sst-2": "SST-2 accuracy",
     "sts-b": "STS-B Pearson",
     "conll": "CoNLL F1",
+}
+LIMITS = {
+    "sst-2": (72.5, 83.8),
+    "sts-b": (5, 29),
+    "conll": (33, 84),
+    "conll_features": (-6, 90),
 }
 LABELS = {
     "LTR & No NSP": "left to right, no NSP",
@@ -44,6 +52,11 @@ def scores_of(done, row, task):
     return [100 * score for score in scores.get(TASKS[task].metric, [])]
 
 
+def scores_at(done, row, task, step):
+    """Return the scores of a row's checkpoint, as `scores_of` does."""
+    return scores_of(done, row if step == STEPS[-1] else f"{row}_at_{step}", task)
+
+
 def perplexity(done, model):
     """Return the held-out perplexity of a model."""
     return math.exp(done[f"heldout/{model}"]["masked_lm_loss"])
@@ -52,54 +65,40 @@ def perplexity(done, model):
 def draw_tables():
     """Return the figure of Tables 5, 6 and 8 and of whole words."""
     done = steps()
-    mosaic = [[f"{name} {task}" for task in COLUMNS] for name in GROUPS]
-    counts = [len(TABLES[name].rows) + 1.2 for name in GROUPS]
+    mosaic = [[f"{name} {number}" for number in range(3)] for name in GROUPS]
+    counts = [len(TABLES[name].rows) + 2 for name in GROUPS]
     figure, axes = style.new_figure(
-        6.6, mosaic=mosaic, gridspec_kw={"height_ratios": counts}
+        7.4, mosaic=mosaic, gridspec_kw={"height_ratios": counts}
     )
     for name, title in GROUPS.items():
-        for task in COLUMNS:
-            own = axes[f"{name} {task}"]
+        for number, task in enumerate(TABLES[name].tasks):
+            own = axes[f"{name} {number}"]
             _draw_group(own, done, TABLES[name].rows, task)
-            if task != "sst-2":
+            text = COLUMNS.get(task, "CoNLL F1, frozen")
+            own.set_title(text, color=style.SOFT, weight="normal", size=8.5)
+            if number:
                 own.set_yticklabels([])
-        first = axes[f"{name} sst-2"]
-        first.annotate(
-            title,
-            (0, 1),
-            xytext=(-118, 5),
+        style.label(
+            *(axes[f"{name} 0"], title, (0, 1), style.INK),
             xycoords="axes fraction",
-            textcoords="offset points",
+            shift=(-6, 6),
+            ha="right",
             weight="bold",
             annotation_clip=False,
         )
-    for task, title in COLUMNS.items():
-        axes[f"table5 {task}"].set_title(title, color=style.SOFT, loc="right")
     return figure
 
 
 def _draw_group(axes, done, rows, task):
     style.bare(axes, x_grid=True)
     style.name_rows(axes, [LABELS.get(row.label, row.label) for row in rows])
-    limits = {"sst-2": (72, 84), "sts-b": (5, 29), "conll": (35, 82)}
-    axes.set_xlim(*limits[task])
+    axes.set_xlim(*LIMITS[task])
+    axes.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
     color = style.COLORS[style.OURS]
     for y, row in enumerate(rows):
-        scores = scores_of(done, row.flags, task)
-        if not scores:
-            axes.text(*(limits[task][0], y, "  not run"), va="center", size=8, color=style.SOFT)
-            continue
-        mean, deviation = spread(scores)
+        mean, deviation = spread(scores_of(done, row.flags, task))
         axes.errorbar(mean, y, xerr=deviation, fmt="o", color=color, capsize=3)
-        axes.annotate(
-            f"{mean:.1f}",
-            (mean + deviation, y),
-            xytext=(5, 0),
-            textcoords="offset points",
-            va="center",
-            size=8,
-            color=color,
-        )
+        style.label(axes, f"{mean:.1f}", (mean + deviation, y), color, size=8)
 
 
 def draw_figure5():
@@ -120,13 +119,8 @@ def draw_figure5():
 
 def _draw_curve(axes, done, row, task, label, line):
     color = style.COLORS[style.OURS]
-    means, deviations = zip(
-        *(
-            spread(scores_of(done, row if step == STEPS[-1] else f"{row}_at_{step}", task))
-            for step in STEPS
-        ),
-        strict=True,
-    )
+    spreads = [spread(scores_at(done, row, task, step)) for step in STEPS]
+    means, deviations = zip(*spreads, strict=True)
     low, high = (
         [mean + sign * own for mean, own in zip(means, deviations, strict=True)]
         for sign in (-1, 1)
@@ -134,13 +128,8 @@ def _draw_curve(axes, done, row, task, label, line):
     axes.fill_between(STEPS, low, high, color=color, alpha=0.15, linewidth=0)
     axes.plot(STEPS, means, f"o{line}", color=color)
     above = label == ("left to right" if task != "conll" else "masked")
-    axes.annotate(
-        label,
-        (2400, high[2] if above else low[2]),
-        xytext=(0, 4 if above else -4),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if above else "top",
-        size=8.5,
-        color=color,
+    place = 2400, high[2] if above else low[2]
+    edge = (
+        {"shift": (0, 4), "va": "bottom"} if above else {"shift": (0, -4), "va": "top"}
     )
+    style.label(axes, label, place, color, ha="center", **edge)

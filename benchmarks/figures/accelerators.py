@@ -14,7 +14,7 @@ QUANTITIES = {
 def draw():
     """Return the figure: ours divided by KerasHub's, for each step on one chip."""
     pairs = _pairs(numbers.read(numbers.ACCELERATORS))
-    figure, axes = style.new_figure(0.9 + 1.0 * max(1, len(pairs)) ** 0.7 * 1.6, mosaic=[list(pairs)])
+    figure, axes = style.new_figure(2.3, mosaic=[list(pairs)])
     for name, (ours, theirs) in pairs.items():
         own = axes[name]
         own.set_title(name)
@@ -23,19 +23,17 @@ def draw():
         if own is not next(iter(axes.values())):
             own.set_yticklabels([])
         own.axvline(1, color=style.COLORS[style.KERAS_HUB], linewidth=2.5)
-        own.set(xlim=(0.8, 1.1))
+        own.set_xlim(0.78, 1.09)
+        own.set_xticks([0.8, 0.9, 1], ["0.8", "0.9", "1"])
         for y, quantity in enumerate(QUANTITIES):
             ratio = ours[quantity] / theirs[quantity]
             color = style.COLORS[style.OURS]
             own.plot(ratio, y, "o", color=color, markersize=7)
-            own.annotate(
-                f"{ratio:.2f}",
-                (ratio, y),
-                xytext=(0, 7),
-                textcoords="offset points",
-                ha="center",
-                size=8,
-                color=color,
+            side = 1 if ratio > 1 else -1
+            style.label(
+                *(own, f"{ratio:.2f}", (ratio, y), color),
+                shift=(7 * side, 0),
+                ha="left" if ratio > 1 else "right",
             )
     style.name_libraries(
         figure,

@@ -35,17 +35,10 @@ def _draw_latency(axes, name, rows):
         times = [row[f"{library}, ms"] for row in rows]
         color = style.COLORS[library]
         axes.plot(lengths, times, "o-", color=color)
-        axes.annotate(
-            f"{times[-1]:.1f}",
-            (lengths[-1], times[-1]),
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            size=8.5,
-            color=color,
-        )
+        style.label(axes, f"{times[-1]:.1f}", (lengths[-1], times[-1]), color)
     axes.set(xlim=(0, 430), ylim=(0, None), xlabel="tokens")
-    axes.set_xticks(lengths, [str(length) if length != 32 else "" for length in lengths])
+    # The label of 32 would touch that of 64.
+    axes.set_xticks(lengths, ["", *map(str, lengths[1:])])
     style.bare(axes, y_grid=True)
 
 
@@ -59,12 +52,7 @@ def _draw_bars(axes, title, rows, column):
         y += 0.36 * (number - 0.5)
         color = style.COLORS[row["program"]]
         axes.barh(y, row[column], height=0.32, color=color)
-        axes.text(
-            *(row[column] + most / 60, y, f"{row[column]:.0f}"),
-            va="center",
-            size=8.5,
-            color=color,
-        )
+        style.label(axes, f"{row[column]:.0f}", (row[column], y), color, shift=(4, 0))
     axes.set_xlim(0, 1.12 * most)
     for side in ("left", "bottom"):
         axes.spines[side].set_visible(False)

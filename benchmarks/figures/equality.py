@@ -8,7 +8,7 @@ LIBRARIES = {
     "PyTorch": style.PYTORCH,
 }
 # Where "identical" stands on the logarithmic axis.
-IDENTICAL = 2e-17
+IDENTICAL = 1e-11
 FLOAT32_EPSILON = 1.2e-7
 SHOWN = (
     "token ids",
@@ -37,12 +37,12 @@ def draw():
     figure, axes = style.new_figure(4.1, mosaic=[["differences"]])
     own = axes["differences"]
     style.bare(own, x_grid=True)
-    own.set(xscale="log", xlim=(5e-18, 1e-3))
+    own.set(xscale="log")
     ticks = [1e-9, 1e-7, 1e-5, 1e-3]
     labels = ["1e-9", "1e-7", "1e-5", "1e-3"]
     own.set_xticks([IDENTICAL, *ticks], ["identical", *labels])
     own.minorticks_off()
-    own.set_xlim(3e-18, 1.5e-3)
+    own.set_xlim(3e-12, 1.5e-3)
     own.axvline(FLOAT32_EPSILON, color=style.SOFT, linewidth=1, linestyle=":")
     own.text(
         *(FLOAT32_EPSILON, -0.75, "float32 rounding of 1.0"),
@@ -62,16 +62,9 @@ def draw():
 def _draw_difference(axes, y, row):
     color = style.COLORS[LIBRARIES[row["with"]]]
     value = row["difference"] or IDENTICAL
-    axes.plot(value, y, "D" if not row["difference"] else "o", color=color, markersize=6)
+    marker = "o" if row["difference"] else "D"
+    axes.plot(value, y, marker, color=color, markersize=6)
     if not row["difference"]:
         return
-    text = f"{row['difference']:.1e}".replace("e-0", "e-")
-    axes.annotate(
-        f"< {row['difference']:.0e}".replace("e-0", "e-") if row["is_bound"] else text,
-        (value, y),
-        xytext=(7, 0),
-        textcoords="offset points",
-        va="center",
-        size=8,
-        color=color,
-    )
+    text = f"< {value:.0e}" if row["is_bound"] else f"{value:.1e}"
+    style.label(axes, text.replace("e-0", "e-"), (value, y), color, size=8)

@@ -2,6 +2,8 @@
 
 import statistics
 
+from matplotlib.ticker import MaxNLocator
+
 from benchmarks.figures import numbers, style
 
 BIAS_CORRECTION = "ours with --bias_correction"
@@ -16,9 +18,9 @@ SCORES = {
 }
 # Program in the file -> (library, label, whether it is drawn filled).
 PROGRAMS = {
-    BIAS_CORRECTION: (style.OURS, "--bias_correction", True),
+    BIAS_CORRECTION: (style.OURS, "with bias\ncorrection", True),
     "PyTorch": (style.PYTORCH, "PyTorch", True),
-    "ours": (style.OURS, "default", False),
+    "ours": (style.OURS, "default\n(original)", False),
 }
 
 
@@ -53,11 +55,18 @@ def _draw_task(axes, runs, task, score):
         labels.append(label)
         scores = scores_of(runs, who, task, score)
         if not scores:
-            axes.text(x, axes.get_ylim()[0], "", ha="center")
+            axes.text(
+                *(x, 0.5, "not run"),
+                transform=axes.get_xaxis_transform(),
+                ha="center",
+                size=8,
+                color=style.SOFT,
+            )
             continue
         mean, deviation = spread(scores)
         color = style.COLORS[library]
-        axes.plot([x - 0.22] * len(scores), scores, "o", color=color, alpha=0.35, markersize=3.5)
+        seeds = [x - 0.22] * len(scores)
+        axes.plot(seeds, scores, "o", color=color, alpha=0.35, markersize=3.5)
         axes.errorbar(
             *(x, mean, deviation),
             fmt="o",
@@ -66,14 +75,8 @@ def _draw_task(axes, runs, task, score):
             markersize=7,
             capsize=4,
         )
-        axes.annotate(
-            f"{mean:.1f}",
-            (x, mean),
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            size=8,
-            color=color,
-        )
-    axes.set_xlim(-0.6, 2.7)
-    axes.set_xticks(range(len(labels)), labels, size=7.5)
+        style.label(axes, f"{mean:.1f}", (x, mean), color, shift=(7, 0), size=8)
+    axes.set_xlim(-0.6, 2.75)
+    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    axes.margins(y=0.12)
+    axes.set_xticks(range(len(labels)), labels, size=8)

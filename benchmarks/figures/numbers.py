@@ -53,7 +53,7 @@ def experiment(name):
 
 
 def read(path):
-    """Return the content of a JSON file, or the list of objects in a JSON lines file."""
+    """Return the content of a JSON file; of JSON lines, a list of objects."""
     text = path.read_text("utf-8")
     if path.suffix == ".jsonl":
         return [json.loads(line) for line in text.splitlines()]

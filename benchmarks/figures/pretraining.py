@@ -3,75 +3,80 @@
 from benchmarks.figures import numbers, style
 
 STEPS, LOSS = "training steps", "held-out masked-LM loss"
-# Records -> (label, line style).
+NEXT, TRAINED = "next-sentence accuracy, %", "training next-sentence accuracy, %"
+# Records -> label, from few passes over the same pairs to many.
 MASKING = {
-    "static, 1 duplicate": ("static, repeated 5.5 ×", ":"),
-    "dynamic, 1 pass": ("dynamic, repeated 5.4 ×", "-"),
-    "static, 5 duplicates": ("static, 5 duplicates", "--"),
-    "dynamic, 5 passes": ("dynamic, 5 passes", "-"),
+    "dynamic, 5 passes": "dynamic, 5 sets of pairs",
+    "static, 5 duplicates": "static, 5 sets of pairs",
+    "dynamic, 1 pass": "dynamic, 1 set of pairs",
+    "static, 1 duplicate": "static, 1 set of pairs",
 }
 
 
 def draw():
     """Return the figure."""
     figure, axes = style.new_figure(
-        3.0, mosaic=[["wikipedia", "masking"]], gridspec_kw={"width_ratios": [1, 1]}
+        5.0,
+        mosaic=[["loss", "next"], ["masking", "masking"]],
+        gridspec_kw={"height_ratios": [5, 3]},
     )
-    _draw_wikipedia(axes["wikipedia"])
+    _draw_loss(axes["loss"])
+    _draw_next_sentence(axes["next"])
     _draw_masking(axes["masking"])
-    for own in axes.values():
-        style.bare(own, y_grid=True)
-        own.set_xlabel("training steps")
+    for name in ("loss", "next"):
+        style.bare(axes[name], y_grid=True)
+        axes[name].set(xlabel="training steps", xlim=(400, 3900))
+        ticks = range(500, 3001, 500)
+        axes[name].set_xticks(ticks, [f"{tick:,}" for tick in ticks], size=8)
     return figure
 
 
-def _draw_wikipedia(axes):
+def _draw_loss(axes):
     color = style.COLORS[style.OURS]
-    axes.set_title("3 MB of Wikipedia: held-out loss, nats")
+    axes.set_title("Wikipedia: held-out loss, nats")
     wikipedia = numbers.experiment("wikipedia")
     for size, line in (("tiny", "--"), ("mini", "-")):
         unigram, *rows = wikipedia.rows(size)
         steps, losses = zip(*((row[STEPS], row[LOSS]) for row in rows), strict=True)
         axes.plot(steps, losses, f"o{line}", color=color)
-        axes.annotate(
-            f"{size} {losses[-1]:.2f}",
-            (steps[-1], losses[-1]),
-            xytext=(6, -1 if size == "mini" else 3),
-            textcoords="offset points",
-            va="center",
-            size=8.5,
-            color=color,
-        )
+        point = steps[-1], losses[-1]
+        style.label(axes, f"{size} {losses[-1]:.2f}", point, color)
     level = unigram[LOSS]
     axes.axhline(level, color=style.SOFT, linewidth=1)
-    axes.text(
-        *(3600, level - 0.012, "unigram baseline"),
-        ha="right",
-        va="top",
-        size=8.5,
-        color=style.SOFT,
-    )
-    axes.set(xlim=(400, 3700), ylim=(6.7, 7.22))
-    axes.set_xticks(range(500, 3001, 500), [f"{n:,}" for n in range(500, 3001, 500)])
+    place = 3900, level
+    style.label(axes, "unigram baseline", place, style.SOFT, shift=(0, -8), ha="right")
+    axes.set_ylim(6.7, 7.22)
+
+
+def _draw_next_sentence(axes):
+    color = style.COLORS[style.OURS]
+    axes.set_title("mini: next-sentence accuracy, %")
+    unigram, *rows = numbers.experiment("wikipedia").rows("mini")
+    steps = [row[STEPS] for row in rows]
+    for column, text, line in ((TRAINED, "training", "--"), (NEXT, "held out", "-")):
+        values = [row[column] for row in rows]
+        axes.plot(steps, values, f"o{line}", color=color)
+        style.label(axes, f"{text}\n{values[-1]:.1f}", (steps[-1], values[-1]), color)
+    axes.axhline(unigram[NEXT], color=style.SOFT, linewidth=1)
+    place = 3900, unigram[NEXT]
+    text = 'always "random"'
+    style.label(axes, text, place, style.SOFT, shift=(0, -8), ha="right")
+    axes.set_ylim(48, 90)
 
 
 def _draw_masking(axes):
     color = style.COLORS[style.OURS]
-    axes.set_title("Masking: held-out loss, nats")
-    rows = {row["records"]: row for row in numbers.experiment("masking").rows("from common weights")}
-    points = [500, 1000]
-    for name, (label, line) in MASKING.items():
-        row = rows[name]
-        losses = [row["held-out loss at 500 steps"], row["held-out loss at 1,000 steps"]]
-        axes.plot(points, losses, f"o{line}", color=color)
-        axes.annotate(
-            f"{label} {losses[-1]:.2f}",
-            (points[-1], losses[-1]),
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            size=8.5,
-            color=color,
+    axes.set_title(
+        "Dynamic and static masking: held-out loss after 1,000 more steps, nats"
+    )
+    rows = numbers.experiment("masking").rows("from common weights")
+    losses = {row["records"]: row["held-out loss at 1,000 steps"] for row in rows}
+    style.bare(axes, x_grid=True)
+    style.name_rows(axes, list(MASKING.values()))
+    for y, name in enumerate(MASKING):
+        filling = color if name.startswith("dynamic") else style.PAPER
+        axes.plot(
+            losses[name], y, "o", color=color, markerfacecolor=filling, markersize=7
         )
-    axes.set(xlim=(450, 1750))
-    axes.set_xticks(points, ["500", "1,000"])
+        style.label(axes, f"{losses[name]:.2f}", (losses[name], y), color)
+    axes.set_xlim(4.3, 4.75)

@@ -21,11 +21,13 @@ def draw():
         "latency": (10, 30, 100, 300, 1000),
         "throughput": (30, 100, 300, 1000),
     }
+    axes["throughput"].set_ylim(22, 1300)
     for name, own in axes.items():
-        own.set(xscale="log", yscale="log", xlim=(10, 900), xlabel="words per text")
+        own.set(xscale="log", yscale="log", xlabel="words per text")
         own.set_xticks([12, 56, 240], ["12", "56", "240"])
         own.set_yticks(ticks[name], [f"{tick:,}" for tick in ticks[name]])
         own.minorticks_off()
+        own.set_xlim(10, 900 if name == "latency" else 300)
         style.bare(own, y_grid=True)
     return figure
 
@@ -41,13 +43,11 @@ def _draw_latency(axes, words, points, count, line):
 def _draw_line(axes, x, y, count, line):
     color = style.COLORS[style.OURS]
     axes.plot(x, y, f"o{line}", color=color)
-    axes.annotate(
-        f"{count} text{'s' * (count > 1)}\nper request",
-        (x[-1], y[-1]),
-        xytext=(7, 0),
-        textcoords="offset points",
-        va="center",
-        size=8,
-        color=color,
-        linespacing=1.1,
-    )
+    text = f"{count} text{'s' * (count > 1)} per request"
+    if y[0] < y[-1]:
+        text = text.replace(" per", "\nper")
+        style.label(axes, text, (x[-1], y[-1]), color, shift=(7, 0), size=8)
+    else:
+        # Below the line of 32 texts.
+        side = -1 if count == 8 else 1
+        style.label(axes, text, (x[0], y[0]), color, shift=(4, 9 * side), size=8)

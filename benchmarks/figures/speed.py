@@ -2,11 +2,11 @@
 
 from benchmarks.figures import numbers, style
 
-# Name of a program in the yardstick -> (library, whether it is that library's best form).
+# Program in the yardstick -> (library, whether it is that library's fastest setting).
 PROGRAMS = {
     "KerasHub": (style.KERAS_HUB, False),
     "KerasHub jit": (style.KERAS_HUB, True),
-    "PyTorch": (style.PYTORCH, True),
+    "PyTorch": (style.PYTORCH, False),
     "PyTorch gathered": (style.PYTORCH, True),
     "ONNX Runtime": (style.ONNX, True),
     "ONNX Runtime int8": (style.ONNX, True),
@@ -52,7 +52,7 @@ def draw_speed():
     """Return the figure of the other libraries' times divided by ours."""
     rows = numbers.read(numbers.YARDSTICK)
     figure, axes = style.new_figure(
-        5.0,
+        5.6,
         mosaic=[["0", "2"], ["1", "3"]],
         gridspec_kw={"height_ratios": [5, 4]},
     )
@@ -71,44 +71,31 @@ def draw_speed():
         *(style.OURS, style.KERAS_HUB, style.PYTORCH),
         *(style.ONNX, style.TOKENIZERS),
     )
-    style.name_libraries(figure, libraries)
-    figure.supxlabel(
-        "time of the library / time of official_bert; above 1, official_bert is faster",
-        size=8.5,
-        color=style.SOFT,
+    note = (
+        "Time divided by that of official_bert. Hollow: default setting of a library."
     )
+    style.name_libraries(figure, libraries, note)
     return figure
 
 
 def _draw_ratios(axes, y, ratios):
     """Draw quartiles of the libraries in a row, each at its own height."""
-    found = {name: PROGRAMS[name] for name in ratios if name in PROGRAMS}
-    offsets = _offsets(len(found))
-    for offset, (name, (library, is_best)) in zip(offsets, found.items(), strict=True):
+    shown = {name: PROGRAMS[name] for name in ratios if name in PROGRAMS}
+    is_only = len({library for library, _ in shown.values()}) == len(shown)
+    for offset, (name, (library, is_best)) in zip(
+        _offsets(len(shown)), shown.items(), strict=True
+    ):
         low, middle, high = ratios[name]
         color = style.COLORS[library]
         axes.plot([low, high], [y + offset] * 2, color=color, linewidth=1.2)
-        axes.plot(
-            *(middle, y + offset, "o"),
-            color=color,
-            markerfacecolor=color if is_best and name != "PyTorch gathered" else style.PAPER,
-        )
-    name = max(found, key=lambda one: ratios[one][1])
-    offset = dict(zip(found, offsets, strict=True))[name]
-    axes.annotate(
-        f"{ratios[name][1]:.1f}",
-        (ratios[name][2], y + offset),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        size=8,
-        color=style.COLORS[found[name][0]],
-    )
+        filling = color if is_best or is_only else style.PAPER
+        axes.plot(middle, y + offset, "o", color=color, markerfacecolor=filling)
+        style.label(axes, f"{middle:.2f}", (high, y + offset), color, size=7.5)
 
 
 def _offsets(count):
     """Return heights around 0 for the programs of a row."""
-    return [0.18 * (number - (count - 1) / 2) for number in range(count)]
+    return [0.23 * (number - (count - 1) / 2) for number in range(count)]
 
 
 def draw_memory():
@@ -136,21 +123,17 @@ def _draw_memory(axes, rows):
         for offset, (name, library) in zip(_offsets(3), shown.items(), strict=True):
             gigabytes = memory[name] / GIGABYTE
             color = style.COLORS[library]
-            axes.barh(y + 1.35 * offset, gigabytes, height=0.22, color=color)
-            axes.text(
-                *(gigabytes + 0.06, y + 1.35 * offset, f"{gigabytes:.1f}"),
-                va="center",
-                size=8,
-                color=color,
-            )
+            axes.barh(y + offset, gigabytes, height=0.2, color=color)
+            text = f"{gigabytes:.1f}"
+            style.label(axes, text, (gigabytes, y + offset), color, size=8)
 
 
 def _draw_options(axes, row):
-    axes.set_title("mini with options: time and memory")
+    axes.set_title("Options with mini, default = 1")
     style.bare(axes, x_grid=True)
     style.name_rows(axes, list(OPTIONS))
     axes.axvline(1, color=style.SOFT, linewidth=1)
-    axes.set(xlim=(0.6, 1.75), xlabel="relative to the default")
+    axes.set(xlim=(0.55, 1.75))
     color = style.COLORS[style.OURS]
     for y, name in enumerate(OPTIONS.values()):
         low, middle, high = row["theirs_over_ours"][name]
@@ -158,17 +141,6 @@ def _draw_options(axes, row):
         axes.plot([low, high], [y, y], color=color, linewidth=1.2)
         axes.plot(middle, y, "o", color=color)
         axes.plot(memory, y, "D", color=color, markerfacecolor=style.PAPER)
-        if y == 0:
-            _say(axes, middle, y, "time", color)
-            _say(axes, memory, y, "memory", color, below=True)
-
-
-def _say(axes, x, y, text, color, below=False):
-    axes.annotate(
-        *(text, (x, y)),
-        xytext=(0, -12 if below else 6),
-        textcoords="offset points",
-        ha="center",
-        size=8,
-        color=color,
-    )
+        if name == "--precision=bfloat16":
+            style.label(axes, "time", (middle, y), color, shift=(0, 9), ha="center")
+            style.label(axes, "memory", (memory, y), color, shift=(0, 9), ha="center")

@@ -85,6 +85,27 @@ def name_rows(axes, names):
     axes.set_ylim(len(names) - 0.4, -0.6)
 
 
+def label(axes, text, point, color, *, shift=(6, 0), **settings):
+    """Write a text next to a point of the data.
+
+    Args:
+      axes: of the point.
+      text: what to write.
+      point: (x, y) of the data.
+      color: of the text.
+      shift: distance from the point, in points.
+      **settings: of `Axes.annotate`.
+    """
+    settings = {"va": "center", "size": 8.5} | settings
+    axes.annotate(
+        *(text, point),
+        xytext=shift,
+        textcoords="offset points",
+        color=color,
+        **settings,
+    )
+
+
 def name_libraries(figure, names, note=""):
     """Write the libraries in their colors above a figure, and a note behind them."""
     from matplotlib.lines import Line2D

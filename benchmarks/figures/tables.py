@@ -14,11 +14,13 @@ from benchmarks.yardstick import report
 from official_bert import files
 from official_bert.ablations.tables import TABLES
 
-PAGES = [
-    numbers.ROOT / "docs" / "results.md",
-    numbers.ROOT / "docs" / "ablations.md",
-    numbers.ROOT / "benchmarks" / "NOTES.md",
-]
+# Page -> language of its blocks of commands. Those without one are tested: a test
+# runs them, in the results page it checks scripts and flags.
+PAGES = {
+    numbers.ROOT / "docs" / "results.md": "",
+    numbers.ROOT / "docs" / "ablations.md": "text",
+    numbers.ROOT / "benchmarks" / "NOTES.md": "",
+}
 _BLOCK = re.compile(
     r"(<!-- table: ([^\n]+) -->\n).*?(<!-- end: \2 -->)", flags=re.DOTALL
 )
@@ -53,17 +55,22 @@ TASK_COLUMNS = ablations.COLUMNS | {"conll_features": "CoNLL F1, frozen encoder"
 
 def write_all():
     """Fill the tables of all pages; return the paths of the pages."""
-    for page in PAGES:
-        files.write_text(page, filled(page.read_text("utf-8")))
-    return PAGES
+    for page, language in PAGES.items():
+        files.write_text(page, filled(page.read_text("utf-8"), language))
+    return list(PAGES)
 
 
-def filled(text):
-    """Return a page with the current tables between its marks."""
+def filled(text, language=""):
+    """Return a page with the current tables between its marks.
+
+    Args:
+      text: of the page.
+      language: of its blocks of commands.
+    """
     printed = set()
 
     def fill(match):
-        content = "\n".join(["", *_content(match[2], printed), "", ""])
+        content = "\n".join(["", *_content(match[2], printed, language), "", ""])
         return f"{match[1]}{content}{match[3]}"
 
     return _BLOCK.sub(fill, text)
@@ -74,19 +81,19 @@ def names_in(text):
     return [name for _, name, _ in _BLOCK.findall(text)]
 
 
-def _content(name, printed):
+def _content(name, printed, language):
     """Return the lines of a table; `printed` collects experiments with commands."""
     if name in COMPUTED:
         return COMPUTED[name]()
     if name.startswith(COMMANDS):
         experiment = numbers.experiment(name.removeprefix(COMMANDS))
-        return [*commands(experiment), where(experiment)]
+        return [*commands(experiment, language), where(experiment)]
     file, _, table = name.partition("/")
     experiment = numbers.experiment(file)
     lines = []
     if file not in printed:
         printed.add(file)
-        lines = commands(experiment)
+        lines = commands(experiment, language)
     columns = experiment.tables[table]["columns"]
     lines += [line(columns), line(["---"] * len(columns))]
     texts = column_texts(experiment.tables[table])
@@ -94,20 +101,34 @@ def _content(name, printed):
     return [*lines, "", where(experiment)]
 
 
-def commands(experiment):
+def commands(experiment, language):
     """Return the commands of an experiment as lines of code blocks."""
     python = [one for one in experiment.commands if one.startswith("python ")]
     others = [one for one in experiment.commands if one not in python]
     lines = []
-    for language, own in (("", python), ("text", others)):
+    for word, own in ((language, python), ("text", others)):
         if own:
-            lines += [f"```{language}", *own, "```", ""]
+            lines += [f"```{word}", *own, "```", ""]
     return lines
 
 
 def where(experiment):
     """Return the line about machine and seed."""
     return f"*Machine: {experiment.machine}. Seed: {experiment.seed}.*"
+
+
+def _equality():
+    """Return the table of all differences, with their commands."""
+    experiment = numbers.experiment("equality")
+    heads = ["compared", "details", "with", "largest difference"]
+    lines = [*commands(experiment, ""), line(heads), line(["---"] * len(heads))]
+    rows = experiment.rows("differences")
+    differences = column_texts(experiment.tables["differences"])[4]
+    for row, difference in zip(rows, differences, strict=True):
+        bound = "below " if row["is_bound"] else ""
+        cells = [row["compared"], row["details"], row["with"], bound + difference]
+        lines.append(line(cells))
+    return [*lines, "", where(experiment)]
 
 
 def _yardstick():
@@ -202,6 +223,7 @@ def _figure5():
 
 # Name of a table -> function that returns its lines.
 COMPUTED = {
+    "equality": _equality,
     "yardstick": _yardstick,
     "rates": _rates,
     "scores": _scores,

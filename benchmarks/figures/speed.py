@@ -48,15 +48,29 @@ GIGABYTE = 1e9
 TICKS = (1, 1.5, 2, 3, 4, 6)
 
 
-def draw_speed():
-    """Return the figure of the other libraries' times divided by ours."""
-    rows = numbers.read(numbers.YARDSTICK)
-    figure, axes = style.new_figure(
-        5.6,
-        mosaic=[["0", "2"], ["1", "3"]],
-        gridspec_kw={"height_ratios": [5, 4]},
-    )
-    for number, (title, names) in enumerate(SPEED_PANELS.items()):
+def panels_of(rows):
+    """Return panel -> row of the yardstick -> name, for those that were measured."""
+    shown = {
+        title: {row: name for row, name in names.items() if row in rows}
+        for title, names in SPEED_PANELS.items()
+    }
+    return {title: names for title, names in shown.items() if names}
+
+
+def draw_speed(rows=None):
+    """Return the figure of other libraries' times divided by ours.
+
+    Args:
+      rows: dict of a row's name -> its summary, see `yardstick.report.summarize`;
+        without it, those of the documentation.
+    """
+    rows = rows or numbers.read(numbers.YARDSTICK)
+    panels = panels_of(rows)
+    mosaic = [[str(number)] for number in range(len(panels))]
+    if len(panels) == len(SPEED_PANELS):
+        mosaic = [["0", "2"], ["1", "3"]]
+    figure, axes = style.new_figure(2.8 * len(mosaic), mosaic=mosaic)
+    for number, (title, names) in enumerate(panels.items()):
         own = axes[str(number)]
         own.set_title(title)
         own.set(xscale="log", xlim=(0.85, 8.5))

@@ -72,11 +72,12 @@ def _draw_masking(axes):
     rows = numbers.experiment("masking").rows("from common weights")
     losses = {row["records"]: row["held-out loss at 1,000 steps"] for row in rows}
     style.bare(axes, x_grid=True)
-    style.name_rows(axes, list(MASKING.values()))
-    for y, name in enumerate(MASKING):
+    style.name_rows(axes, [""] * len(MASKING))
+    for y, (name, label) in enumerate(MASKING.items()):
         filling = color if name.startswith("dynamic") else style.PAPER
         axes.plot(
             losses[name], y, "o", color=color, markerfacecolor=filling, markersize=7
         )
-        style.label(axes, f"{losses[name]:.2f}", (losses[name], y), color)
-    axes.set_xlim(4.3, 4.75)
+        text = f"{losses[name]:.2f}  {label}"
+        style.label(axes, text, (losses[name], y), color, shift=(8, 0))
+    axes.set_xlim(4.32, 4.82)

@@ -48,6 +48,9 @@ def _draw_line(axes, x, y, count, line):
         text = text.replace(" per", "\nper")
         style.label(axes, text, (x[-1], y[-1]), color, shift=(7, 0), size=8)
     else:
-        # Below the line of 32 texts.
-        side = -1 if count == 8 else 1
-        style.label(axes, text, (x[0], y[0]), color, shift=(4, 9 * side), size=8)
+        # Two lines meet at the right end, so one label is below its line.
+        if count == 8:
+            place, settings = (x[1], y[1]), {"shift": (-6, -9), "ha": "right"}
+        else:
+            place, settings = (x[0], y[0]), {"shift": (4, 9)}
+        style.label(axes, text, place, color, size=8, **settings)

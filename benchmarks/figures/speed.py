@@ -95,14 +95,15 @@ def draw_speed(rows=None):
 def _draw_ratios(axes, y, ratios):
     """Draw quartiles of the libraries in a row, each at its own height."""
     shown = {name: PROGRAMS[name] for name in ratios if name in PROGRAMS}
-    is_only = len({library for library, _ in shown.values()}) == len(shown)
+    libraries = [library for library, _ in shown.values()]
     for offset, (name, (library, is_best)) in zip(
         _offsets(len(shown)), shown.items(), strict=True
     ):
         low, middle, high = ratios[name]
         color = style.COLORS[library]
         axes.plot([low, high], [y + offset] * 2, color=color, linewidth=1.2)
-        filling = color if is_best or is_only else style.PAPER
+        is_filled = is_best or libraries.count(library) == 1
+        filling = color if is_filled else style.PAPER
         axes.plot(middle, y + offset, "o", color=color, markerfacecolor=filling)
         style.label(axes, f"{middle:.2f}", (high, y + offset), color, size=7.5)
 

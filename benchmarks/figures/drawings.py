@@ -61,7 +61,7 @@ def write(name, folder):
 
 
 def digest(name):
-    """Return the SHA-256 of the numbers behind a figure, as 12 digits."""
+    """Return the SHA-256 of a figure's numbers, its first 12 digits."""
     hashed = hashlib.sha256()
     for path in FIGURES[name][1]:
         hashed.update((numbers.BENCHMARKS / path).read_bytes())

@@ -1,4 +1,4 @@
-"""The JSON files behind figures and tables."""
+"""The JSON files that figures and tables show."""
 
 import dataclasses
 import json

@@ -62,7 +62,7 @@ def draw_speed(rows=None):
 
     Args:
       rows: dict of a row's name -> its summary, see `yardstick.report.summarize`;
-        without it, those of the documentation.
+        by default those of the documentation.
     """
     rows = rows or numbers.read(numbers.YARDSTICK)
     panels = panels_of(rows)

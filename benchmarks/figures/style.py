@@ -107,7 +107,7 @@ def label(axes, text, point, color, *, shift=(6, 0), **settings):
 
 
 def name_libraries(figure, names, note=""):
-    """Write the libraries in their colors above a figure, and a note behind them."""
+    """Write the libraries in their colors above a figure, below an optional note."""
     from matplotlib.lines import Line2D
 
     handles = [

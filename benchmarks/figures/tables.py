@@ -136,7 +136,7 @@ def _yardstick():
 
 
 def _rates():
-    """Return the table of our speeds, and where they were measured."""
+    """Return the table of our speeds, with machine and day."""
     rows = numbers.read(numbers.YARDSTICK)
     heads = ["work", "official_bert", "of the matrix product", "peak memory"]
     lines = [line(heads), line(["---"] * len(heads))]

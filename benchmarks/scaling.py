@@ -103,15 +103,19 @@ def _draw(axes, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    from benchmarks.figures import style
+
     figure, plots = plt.subplots(1, len(axes), figsize=(4 * len(axes), 3.6))
     for plot, (name, points) in zip(plots, axes.items(), strict=True):
         places = range(len(points))
         milliseconds = [1000 * point["seconds"] for point in points]
         products = [1000 * cost_model.seconds_of_products(point) for point in points]
         model = [1000 * point["predicted"] for point in points]
-        plot.plot(places, products, ":", color="grey", label="products alone")
-        plot.plot(places, model, color="grey", label="cost model")
-        plot.plot(places, milliseconds, "o", color="tab:blue", label="measured")
+        plot.plot(places, products, ":", color=style.SOFT, label="products alone")
+        plot.plot(places, model, color=style.SOFT, label="cost model")
+        plot.plot(
+            places, milliseconds, "o", color=style.COLORS[style.OURS], label="measured"
+        )
         plot.set(yscale="log", xlabel=name, ylabel="milliseconds of a step")
         plot.set_xticks(places, [point["label"] for point in points])
         plot.grid(axis="y", alpha=0.3)

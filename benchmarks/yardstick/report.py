@@ -1,7 +1,5 @@
 """The measurements as printed lines, as a Markdown table and as a chart."""
 
-import itertools
-
 from benchmarks.yardstick.targets import OURS, PRODUCT, Speed
 
 GIGABYTE = 1e9
@@ -155,64 +153,18 @@ def _machines(summaries):
 
 
 def write_chart(summaries, path):
-    """Draw the ratios of the others' times to ours as a PNG, if there are any.
+    """Write a PNG with the times of other libraries divided by ours.
+
+    Write nothing if no row belongs in it.
 
     Args:
       summaries: dict of a row's name -> its summary.
-      path: path of the chart.
+      path: path of the PNG.
     """
-    import matplotlib
+    from benchmarks.figures import speed, style
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    shown = [one for one in summaries.values() if one["is_drawn"]]
-    if not shown:
+    shown = {name: one for name, one in summaries.items() if one["is_drawn"]}
+    if not speed.panels_of(shown):
         return
-    names = list(dict.fromkeys(who for one in shown for who in one["theirs_over_ours"]))
-    colors = dict(
-        zip(names, itertools.cycle(plt.get_cmap("tab10").colors), strict=False)
-    )
-    num_bars = sum(len(one["theirs_over_ours"]) for one in shown)
-    figure, axes = plt.subplots(figsize=(9, 1 + 0.3 * (num_bars + len(shown))))
-    top = 1.0
-    for summary in shown:
-        top = _draw_bars(axes, summary, colors, top)
-    axes.axvline(1, color="black", linewidth=1)
-    axes.set(
-        yticks=[],
-        xlabel="time of the other / ours (above 1: ours is faster); red: the target",
-    )
-    axes.invert_yaxis()
-    longest = max(
-        high for one in shown for *_, high in one["theirs_over_ours"].values()
-    )
-    axes.set_xlim(0, 1.35 * longest)
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
-
-
-def _draw_bars(axes, summary, colors, top):
-    """Draw a comparison's title at `top` and its bars below; return the next top."""
-    axes.text(
-        0.0,
-        top,
-        summary["title"],
-        va="center",
-        weight="bold",
-        size=8,
-        transform=axes.get_yaxis_transform(),
-    )
-    for y, (name, quartiles) in enumerate(summary["theirs_over_ours"].items(), 1):
-        low, middle, high = quartiles
-        y += top
-        axes.barh(y, middle, color=colors[name], height=0.8)
-        axes.plot([low, high], [y, y], color="black", linewidth=1)
-        axes.text(high, y, f"  {middle:.2f}  {name}", va="center", size=8)
-        for verdict in summary["targets"]:
-            if name in verdict.get("over", ()):
-                axes.plot([verdict["least"]] * 2, [y - 0.5, y + 0.5], color="red")
-    return top + len(summary["theirs_over_ours"]) + 2
+    with style.styled():
+        speed.draw_speed(shown).savefig(path, dpi=110)

@@ -94,7 +94,7 @@ def test_table_and_chart(tmp_path):
     lines = report.table({"x": summary, "y": summary})
     assert lines[-1] == "* x, y: on 2026-01-02, processor a chip"
     pytest.importorskip("matplotlib")
-    report.write_chart({"x": summary}, tmp_path / "chart.png")
+    report.write_chart({"train-tiny": summary}, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -111,9 +111,10 @@ def test_an_unusable_row_is_not_drawn(tmp_path):
     assert report.lines(bad) == ["\nan update", "  unusable: noise"]
     assert report.table({"x": bad})[2] == "| an update | unusable: noise |  |  |  |  |"
     pytest.importorskip("matplotlib")
-    report.write_chart({"x": bad}, tmp_path / "none.png")
+    report.write_chart({"train-tiny": bad}, tmp_path / "none.png")
     assert not (tmp_path / "none.png").exists()
-    for name, summaries in (("a.png", {"x": bad, "y": good}), ("b.png", {"y": good})):
+    both = {"train-tiny": bad, "full-tiny": good}
+    for name, summaries in (("a.png", both), ("b.png", {"full-tiny": good})):
         report.write_chart(summaries, tmp_path / name)
     pictures = [(tmp_path / name).read_bytes() for name in ("a.png", "b.png")]
     assert pictures[0] == pictures[1]

@@ -1,0 +1,1 @@
+"""Figures and tables of the documentation, from JSON files only."""

@@ -1,6 +1,6 @@
 r"""Bytes that a training step on a TPU transfers per token, with and without --pack.
 
-    python benchmarks/packed_bytes.py --input_file='data/wiki_128/*.tfrecord' \
+    python benchmarks/packed_bytes.py --input_file='data/pretraining_128/*.tfrecord' \
         --bert_config_file=configs/bert_base.json --train_batch_size=32
 
 Bytes and temporaries are those that the TPU's compiler counts for one chip

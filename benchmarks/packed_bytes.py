@@ -1,6 +1,6 @@
 r"""Count the bytes per token of a TPU training step, with and without --pack.
 
-    python benchmarks/packed_bytes.py --input_file='data/wiki_128/*.tfrecord' \
+    python benchmarks/packed_bytes.py --input_file='data/pretraining_128/*.tfrecord' \
         --bert_config_file=configs/bert_base.json --train_batch_size=32
 
 Bytes and temporaries are the TPU compiler's numbers for one chip

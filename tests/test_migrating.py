@@ -1,4 +1,4 @@
-"""Each line of docs/migrating.md runs, in the page's order."""
+"""Each line of docs/migration/from_tensorflow_1.md runs, in the page's order."""
 
 import dataclasses
 import importlib
@@ -18,7 +18,7 @@ from official_bert.checkpoints import google
 
 pytestmark = pytest.mark.slow
 
-PAGE = (ROOT / "docs" / "migrating.md").read_text("utf-8")
+PAGE = (ROOT / "docs/migration/from_tensorflow_1.md").read_text("utf-8")
 RELEASE = "uncased_L-12_H-768_A-12"
 CONFIG = dataclasses.replace(
     tiny_model.MINI_CONFIG, num_hidden_layers=4, max_position_embeddings=128

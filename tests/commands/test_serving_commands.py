@@ -1,4 +1,4 @@
-"""The commands of docs/serving.md and README.md run as printed."""
+"""The commands of docs/how_to/serving.md and README.md, run as they are printed."""
 
 import json
 import os
@@ -27,9 +27,15 @@ pytestmark = pytest.mark.slow
 
 
 def commands(page):
-    """Return the lines of the code block that exports, serves and queries."""
-    texts = [block.text for block in blocks_of(ROOT / page) if block.is_shell]
-    return next(text for text in texts if "export_model.py" in text).splitlines()
+    """Return the commands of a page that export, serve and query a classifier."""
+    lines = [
+        line
+        for block in blocks_of(ROOT / page)
+        if block.is_shell
+        for line in block.commands()
+    ]
+    starts = ("official-bert export", "official-bert serve", "curl")
+    return [next(line for line in lines if line.startswith(start)) for start in starts]
 
 
 def free_port():
@@ -51,25 +57,33 @@ def model_dir(tmp_path):
     return path
 
 
+def environment():
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
 def run(line, folder):
-    python = os.path.dirname(sys.executable)
-    environment = {**os.environ, "PATH": f"{python}:{os.environ['PATH']}"}
     done = subprocess.run(
-        line, shell=True, cwd=folder, env=environment, capture_output=True, text=True
+        line.replace("official-bert", f"{sys.executable} -m official_bert"),
+        shell=True,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
     )
     assert not done.returncode, done.stderr
     return done.stdout
 
 
 def test_from_a_directory_to_an_answer_in_three_commands(model_dir, tmp_path):
-    export, serve, curl = commands("docs/serving.md")
-    assert "the same outputs as Python" in run(export, tmp_path)
+    export, serve, curl = commands("docs/how_to/serving.md")
+    assert "the same as Python" in run(export, tmp_path)
     text = re.search(r'\["(.*)"\]', curl)[1]
     port = free_port()
-    words = serve.removeprefix("python ").removesuffix(" &").split()
+    words = serve.removeprefix("official-bert ").removesuffix(" &").split()
     server = subprocess.Popen(
-        [sys.executable, *words, f"--port={port}"],
+        [sys.executable, "-m", "official_bert", *words, f"--port={port}"],
         cwd=tmp_path,
+        env=environment(),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -94,4 +108,4 @@ def test_from_a_directory_to_an_answer_in_three_commands(model_dir, tmp_path):
 
 
 def test_the_readme_says_the_same():
-    assert commands("README.md")[:2] == commands("docs/serving.md")[:2]
+    assert commands("README.md")[:2] == commands("docs/how_to/serving.md")[:2]

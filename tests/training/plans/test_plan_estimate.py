@@ -134,7 +134,7 @@ def test_the_table_of_costs(size, gpu, name):
         f"| {size}, 8 × {name} (estimate) | {short} + {long} = {total} | {slower} | "
         f"{slower} × price |"
     )
-    assert row in (ROOT / "docs/pretraining.md").read_text()
+    assert row in (ROOT / "docs/how_to/eight_gpus.md").read_text()
 
 
 def test_tiny_is_small():

@@ -199,7 +199,7 @@ def _flags(command, text):
     lines = []
     for item in items:
         flag, _, help_text = item.partition("\n")
-        anchor = f"{command}-{re.match(r'--(\w+)', flag)[1]}"
+        anchor = f"{command}-" + re.match(r"--(\w+)", flag)[1]
         joined = " ".join(help_text.split())
         lines.append(f"`{flag}`{{ #{anchor} }}\n:   {_plain(joined)}\n")
     return "\n".join(lines)

@@ -57,6 +57,8 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, config, files):
     """Return a page with its generated text and with the links of the site."""
     uri = page.file.src_uri
+    if uri == "index.md":
+        page.meta["hide"] = ["navigation"]
     markdown = _with_includes(markdown, uri)
     if _COMMANDS in markdown:
         markdown = markdown.replace(_COMMANDS, commands())

@@ -24,6 +24,7 @@ PAGES = {
     "CHANGELOG.md": "contributing/changelog.md",
 }
 LANGUAGES = {".py": "python", ".json": "json", ".js": "javascript", ".ts": "typescript"}
+IMAGES = (".png", ".svg")
 _INCLUDE = re.compile(r"^<!-- include: (\S+) -->$", re.MULTILINE)
 _COMMANDS = "<!-- commands -->"
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
@@ -46,11 +47,16 @@ def on_files(files, config):
         uri, text = pending.pop()
         for target in _targets(text, uri):
             generated = _page_of(target)
-            if generated and not files.get_file_from_path(generated):
-                content = _file_page(target)
-                files.append(File.generated(config, generated, content=content))
-                if target.endswith(".md"):
-                    pending.append((generated, content))
+            if not generated or files.get_file_from_path(generated):
+                continue
+            if target.endswith(IMAGES):
+                image = str(ROOT / target)
+                files.append(File.generated(config, generated, abs_src_path=image))
+                continue
+            content = _file_page(target)
+            files.append(File.generated(config, generated, content=content))
+            if target.endswith(".md"):
+                pending.append((generated, content))
     return files
 
 
@@ -125,9 +131,11 @@ def _targets(text, uri):
 
 
 def _page_of(target):
-    """Return the generated page of a file; None for files with their own page."""
+    """Return the page or copy of a file on the site; None if it has its own page."""
     outside = not target.startswith(("docs/", "../"))
     if outside and target not in PAGES and (ROOT / target).is_file():
+        if target.endswith(IMAGES):
+            return f"source/{target}"
         return f"source/{target.removesuffix('.md')}.md"
     return None
 

@@ -83,7 +83,7 @@ browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Ch
 	  "$$(command -v chromium)" $(PYTHON)
 
 docs: $(DOCS)/.installed ## Build the documentation site in build/site
-	$(DOCS)/bin/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .

@@ -51,6 +51,13 @@ def test_named_files_exist(page):
         assert (ROOT / path).exists(), path
 
 
+def test_code_names_pages_that_exist():
+    files = [*ROOT.glob("official_bert/**/*.py"), *ROOT.glob("configs/**/*.flags")]
+    for file in files:
+        for page in re.findall(r"\bdocs/[\w/]+\.md\b", file.read_text("utf-8")):
+            assert (ROOT / page).exists(), f"{file}: {page}"
+
+
 def test_the_navigation_has_each_page_once():
     text = (ROOT / "mkdocs.yml").read_text("utf-8")
     navigation = text[text.index("\nnav:") :]

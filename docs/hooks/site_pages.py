@@ -29,6 +29,8 @@ _INCLUDE = re.compile(r"^<!-- include: (\S+) -->$", re.MULTILINE)
 _COMMANDS = "<!-- commands -->"
 _LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 _FENCED = re.compile(r"(^ *```.*?^ *```$)", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(r"(--\w[\w-]*(?:=[^\s,;:)]*[\w…/*])?|\b[\w/*.-]+\.\w+\b)")
+_SPECIAL = re.compile(r"([\\`*_|\[\]])")
 _HELP = (
     "import sys; sys.argv[0] = 'official-bert';"
     "from official_bert.command_line.start import main; main()"
@@ -216,12 +218,17 @@ def _flags(command, text):
 
 
 def _plain(text):
-    """Return plain text as Markdown: flags and names of files become code."""
-    code = re.compile(r"(--\w[\w-]*(?:=[^\s,;:)]*[\w…/*])?|\b[\w/*.-]+\.\w+\b)")
-    parts = code.split(text)
+    """Return plain text as Markdown with code and links to pages."""
+    parts = _CODE.split(text)
     parts[::2] = [
-        re.sub(r"([\\`*_|\[\]])", r"\\\1", html.escape(part, False))
-        for part in parts[::2]
+        _SPECIAL.sub(r"\\\1", html.escape(part, False)) for part in parts[::2]
     ]
-    parts[1::2] = [f"`{part}`" for part in parts[1::2]]
+    parts[1::2] = [_code(part) for part in parts[1::2]]
     return "".join(parts)
+
+
+def _code(word):
+    """Return a word as code, with a link if it names a page: docs/models.md."""
+    if word.startswith("docs/") and (ROOT / word).is_file():
+        return f"[`{word}`](../{word.removeprefix('docs/')})"
+    return f"`{word}`"

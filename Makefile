@@ -15,6 +15,8 @@ PLANNED = build/accelerators
 SPARK = build/spark
 # playwright-core for the tests in a browser, and the exports they open.
 BROWSER = build/browser
+# MkDocs with its theme.
+DOCS = build/docs
 # pytest processes. TensorFlow needs about 1 GB in each.
 WORKERS = 2
 
@@ -38,7 +40,7 @@ fi
 endef
 
 .PHONY: help test commands quickstart torture mutations old-tensorflow accelerators spark \
-  beam browser lint format clean
+  beam browser docs lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -79,6 +81,9 @@ browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Ch
 	PYTHONPATH=.:tests $(PYTHON) tests/export/web/browser_cases.py $(BROWSER)/exports
 	node tests/export/web/browser.mjs $(BROWSER) $(BROWSER)/exports \
 	  "$$(command -v chromium)" $(PYTHON)
+
+docs: $(DOCS)/.installed ## Build the documentation site in build/site
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
 
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .
@@ -125,6 +130,18 @@ $(SPARK)/.installed: requirements.txt pyproject.toml
 	@$(FIND_PYTHON); $$python -m venv --clear $(SPARK)
 	$(SPARK)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  -r requirements.txt --editable '.[spark]' pytest
+
+# The packages of the extra `docs` alone: they are small, and need no TensorFlow.
+DOCS_PACKAGES = -c 'import tomllib; \
+  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  print(*project["optional-dependencies"]["docs"], sep="\n")'
+
+$(DOCS)/.installed: pyproject.toml
+	@$(FIND_PYTHON); $$python -m venv --clear $(DOCS)
+	$(DOCS)/bin/python $(DOCS_PACKAGES) > $(DOCS)/requirements.txt
+	$(DOCS)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  -r $(DOCS)/requirements.txt
+	@touch $@
 
 # On other systems than Debian: install node, npm and chromium by hand.
 $(BROWSER)/.installed:

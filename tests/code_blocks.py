@@ -1,25 +1,36 @@
 """The code blocks of README and docs.
 
-A block without a language holds commands for a shell. Those that no test can run
-have a comment before them: <!-- not run: why -->.
+A block without a language contains shell commands. A block that no test can run has a
+comment before it: <!-- not run: reason -->.
 """
 
 import dataclasses
+import pathlib
 import re
 
 from places import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 _BLOCK = re.compile(
     r"(?:<!-- not run: ([^\n]*) -->\n)?```(\w*)\n(.*?)```", flags=re.DOTALL
 )
 
 
+def page_name(path):
+    """Return a page's path within docs: how_to/serving.md. README has its own name."""
+    return (
+        pathlib.Path(path)
+        .relative_to(DOCS if DOCS in path.parents else ROOT)
+        .as_posix()
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A code block: the page's path, its language, its text.
+    """A code block: the name of its page, its language and its text.
 
-    `not_run` says why no test runs it; it is None where one does.
+    `not_run` is the reason why no test runs it, or None.
     """
 
     page: str
@@ -32,14 +43,14 @@ class Block:
         return not self.language
 
     def commands(self):
-        """Return the commands of a shell's block, a line each."""
+        """Return the commands of a shell block, one per line."""
         lines = self.text.replace("\\\n", " ").splitlines()
         return [line for line in lines if line and not line.startswith("#")]
 
 
 def blocks_of(page):
-    """Return the blocks of a page, a path, in their order."""
+    """Return the blocks of a page (a path), in order."""
     return [
-        Block(page.name, language, text, reason or None)
+        Block(page_name(page), language, text, reason or None)
         for reason, language, text in _BLOCK.findall(page.read_text("utf-8"))
     ]

@@ -1,11 +1,11 @@
 r"""Run the commands of README and docs as they are printed.
 
-    python tests/documented_commands.py [README.md pretraining.md ...]
+    python tests/documented_commands.py [README.md how_to/serving.md ...]
 
-The pages' commands run in one folder and in the order below, because later pages take
-for granted what earlier ones made. Their files are small (`stand_ins.py`), and flags
-of `SMALL` behind those of the page make long work short. `pip install` does nothing.
-What no machine like this can run is marked in the pages, see `code_blocks.py`.
+The pages run in one folder and in the order of `ORDER`, because later pages use the
+files of earlier ones. Their data is small (`stand_ins.py`), and the flags of `SMALL`,
+appended to those of the page, shorten long work. `pip install` does nothing. Pages mark
+commands that cannot run on a test machine, see `code_blocks.py`.
 """
 
 import os
@@ -19,53 +19,82 @@ import tempfile
 import time
 
 import stand_ins
-from code_blocks import PAGES, blocks_of
+from code_blocks import PAGES, blocks_of, page_name
 from places import ROOT
 
-_UPDATES = (
+_STEPS = (
     "--train_batch_size=8 --eval_batch_size=8 --max_eval_steps=1 --num_train_steps=4 "
     "--num_warmup_steps=1 --save_checkpoints_steps=2 --iterations_per_loop=1"
 )
-_TINY = f"{_UPDATES} --bert_config_file=configs/bert_tiny.json"
-# What a command holds -> flags behind those of the page; the last of two counts.
-SMALL = {
-    "--pack": f"{_TINY} --train_batch_size=4",
-    "configs/base_512.flags": _TINY,
-    "configs/base.flags": f"{_TINY} --stop_at_step=2",
-    "run_pretraining.py": _UPDATES,
-    "run_ablation.py": "--num_train_steps=10 --num_seeds=2 --rows=bert --tasks=sst-2",
-    "run_classifier.py": "--num_train_epochs=1",
-    "run_squad.py": "--num_train_epochs=1",
-    "run_ner.py": "--num_train_epochs=1",
-    "run_embedding.py": "--num_train_epochs=1 --train_batch_size=8",
-    "instance_creation.py": "--dupe_factor=1",
-}
-# What earlier pages made, and a page's first command would find in its way.
+_TINY = f"{_STEPS} --bert_config_file=configs/bert_tiny.json"
+_EPOCH = "--num_train_epochs=1"
+# (parts of a command line, flags). The first entry with a part that the command line
+# contains appends its flags; the last value of a flag counts.
+SMALL = (
+    (("official_bert plan ",), ""),
+    (("--pack",), f"{_TINY} --train_batch_size=4"),
+    (("base_512.flags", "--flagfile=base_512 "), _TINY),
+    (("base.flags", "--flagfile=base "), f"{_TINY} --stop_at_step=2"),
+    (("run_pretraining.py", "official_bert pretrain "), _STEPS),
+    (
+        ("run_ablation.py", "official_bert ablation "),
+        "--num_train_steps=10 --num_seeds=2 --rows=bert --tasks=sst-2",
+    ),
+    (("run_classifier.py", "official_bert classify "), _EPOCH),
+    (("run_squad.py", "official_bert squad "), _EPOCH),
+    (("run_ner.py", "official_bert ner "), _EPOCH),
+    (
+        ("run_embedding.py", "official_bert embed "),
+        f"{_EPOCH} --train_batch_size=8",
+    ),
+    (("instance_creation.py",), "--dupe_factor=1"),
+)
+# Outputs of earlier pages that the first command of a page would refuse to overwrite.
 IN_THE_WAY = {
-    "serving.md": ["exports"],
-    "embeddings.md": ["exports"],
-    "on_device.md": ["exports"],
+    "tutorials/reviews.md": ["exports", "output/minilm", "output/reviews"],
+    "tutorials/own_faq.md": ["exports", "output/minilm"],
+    "how_to/serving.md": ["exports"],
+    "how_to/phone.md": ["exports"],
     "from_paper_to_code.md": ["output/glue"],
-    "finetuning.md": ["output/reviews", "output/glue", "output/mrpc"],
+    "how_to/classification.md": ["output/reviews", "output/glue"],
+    "how_to/embeddings.md": ["output/faq"],
 }
 ORDER = [
     "README.md",
-    "data.md",
-    "clusters.md",
-    "serving.md",
-    "on_device.md",
-    "checkpoints.md",
-    "tokenizer.md",
+    "installation.md",
+    "quickstart.md",
+    "tutorials/reviews.md",
+    "tutorials/own_faq.md",
+    "concepts/input_and_masking.md",
+    "reference/file_formats.md",
+    "reference/python_api.md",
+    "how_to/data.md",
+    "how_to/clusters.md",
+    "how_to/serving.md",
+    "how_to/phone.md",
+    "how_to/conversion.md",
+    "how_to/new_vocabulary.md",
+    "how_to/own_domain.md",
+    "reference/tokenizer.md",
     "from_paper_to_code.md",
-    "finetuning.md",
-    "embeddings.md",
-    "sentence_transformers.md",
+    "how_to/classification.md",
+    "how_to/small_data.md",
+    "how_to/long_texts.md",
+    "how_to/squad.md",
+    "how_to/ner.md",
+    "how_to/multiple_choice.md",
+    "how_to/embeddings.md",
+    "migration/from_sentence_transformers.md",
     "ablations.md",
-    "pretraining.md",
+    # These read records that the first of them creates.
+    "how_to/pretraining.md",
+    "how_to/one_gpu.md",
+    "how_to/eight_gpus.md",
+    "concepts/padding_and_packing.md",
 ]
-# A test of its own runs the one; the figures of the other were made with its commands,
-# which take hours.
-ELSEWHERE = {"migrating.md", "results.md"}
+# A test of its own runs the first; the numbers of the second were made with its
+# commands, which take hours.
+ELSEWHERE = {"migration/from_tensorflow_1.md", "results.md"}
 SECONDS = 1800
 
 
@@ -77,14 +106,14 @@ def main(names):
         prepare(folder)
         for name in names:
             began = time.monotonic()
-            status, told = run_page(name, folder)
-            print(f"{name}: {told} ({time.monotonic() - began:.0f} s)", flush=True)
+            status, result = run_page(name, folder)
+            print(f"{name}: {result} ({time.monotonic() - began:.0f} s)", flush=True)
             failed += [name] * bool(status)
     return len(failed)
 
 
 def prepare(folder):
-    """Make the folder that looks like a checkout with everybody's files."""
+    """Create a folder like a checkout, with the data files of all pages."""
     folder.mkdir()
     for name in ("run_scripts", "configs", "tests", "benchmarks", "official_bert"):
         (folder / name).symlink_to(ROOT / name)
@@ -93,14 +122,20 @@ def prepare(folder):
     programs.mkdir()
     _write_program(programs / "pip", "exit 0")
     cases = [
-        f'*{part}*) exec {sys.executable} "$@" {flags} ;;'
-        for part, flags in SMALL.items()
+        f'{_pattern(parts)}) exec {sys.executable} "$@" {flags} ;;'
+        for parts, flags in SMALL
     ]
-    python = ['case "$*" in', *cases, f'*) exec {sys.executable} "$@" ;;', "esac"]
+    python = ['case "$* " in', *cases, f'*) exec {sys.executable} "$@" ;;', "esac"]
     _write_program(programs / "python", "\n".join(python))
+    _write_program(programs / "official-bert", 'exec python -m official_bert "$@"')
     patience = "--silent --show-error --fail --retry 120 --retry-delay 1"
     curl = f'{shutil.which("curl")} {patience} --retry-connrefused "$@"'
     _write_program(programs / "curl", f"exec {curl}")
+
+
+def _pattern(parts):
+    """Return the pattern of bash for texts that contain one of the parts."""
+    return "|".join(f'*"{part}"*' for part in parts)
 
 
 def _write_program(path, text):
@@ -109,12 +144,12 @@ def _write_program(path, text):
 
 
 def run_page(name, folder):
-    """Run the blocks of a page; return (status, what to tell)."""
+    """Run the blocks of a page; return (status, report)."""
     for path in IN_THE_WAY.get(name, []):
         shutil.rmtree(folder / path, ignore_errors=True)
-    if name == "pretraining.md":
-        stand_ins.records(folder)
-    (page,) = [page for page in PAGES if page.name == name]
+    if name == "how_to/pretraining.md":
+        stand_ins.large_vocabulary(folder)
+    (page,) = [page for page in PAGES if page_name(page) == name]
     blocks = blocks_of(page)
     text = script_of(blocks)
     done = subprocess.run(
@@ -128,14 +163,14 @@ def run_page(name, folder):
         check=False,
     )
     marked = [block for block in blocks if block.not_run]
-    told = f"{text.count(_STARTED)} blocks ran, {len(marked)} are marked as not run"
+    report = f"{text.count(_STARTED)} blocks ran, {len(marked)} are marked as not run"
     if done.returncode:
-        told = f"FAILED in the last of these:\n{done.stdout[-6000:]}"
-    return done.returncode, told
+        report = f"FAILED in the last of these:\n{done.stdout[-6000:]}"
+    return done.returncode, report
 
 
 def _environment(folder):
-    """Return the environment of the commands; a model like the README's is there."""
+    """Return the environment of the commands, with the README's variable `MODEL`."""
     return os.environ | {
         "PATH": f"{folder / 'programs'}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT),
@@ -149,10 +184,10 @@ _STARTED = "# A block\n"
 def script_of(blocks):
     """Return the blocks as one program for bash.
 
-    A block of commands before a text that begins with "error: " has to fail with that
-    text.
+    If the next block is a text that begins with "error: ", the commands must fail with
+    that text.
     """
-    # What was started in the background ends with the page.
+    # Background processes end with the page.
     parts = ["set -euo pipefail", "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"]
     for block, after in zip(blocks, [*blocks[1:], None], strict=True):
         if block.not_run:
@@ -170,17 +205,17 @@ def script_of(blocks):
 
 
 def unknown_pages():
-    """Return names of pages with commands that are neither here nor elsewhere."""
+    """Return names of pages with commands that are in neither ORDER nor ELSEWHERE."""
     return {
-        page.name
+        page_name(page)
         for page in PAGES
-        if page.name not in {*ORDER, *ELSEWHERE}
+        if page_name(page) not in {*ORDER, *ELSEWHERE}
         and any(block.is_shell and not block.not_run for block in blocks_of(page))
     }
 
 
 if __name__ == "__main__":
     assert not unknown_pages(), unknown_pages()
-    given = sys.argv[1:] or ORDER
-    assert all(re.fullmatch(r"[\w.]+\.md", name) for name in given), given
-    sys.exit(main(given))
+    names = sys.argv[1:] or ORDER
+    assert all(re.fullmatch(r"[\w./]+\.md", name) for name in names), names
+    sys.exit(main(names))

@@ -1,4 +1,4 @@
-"""Small files under the names that README and docs take for granted."""
+"""Small files under the names that README and docs use."""
 
 import gzip
 import json
@@ -10,9 +10,6 @@ from places import MINI
 
 from official_bert.checkpoints.huggingface import sentence_files
 from official_bert.checkpoints.huggingface.sentence_files import SentenceSettings
-from official_bert.data import pretraining_data
-from official_bert.data.instances import InstanceSettings
-from official_bert.tokenization.full import FullTokenizer
 
 SIZES = {"max_position_embeddings": 512, "num_hidden_layers": 2}
 RELEASES = ("uncased_L-12_H-768_A-12", "cased_L-12_H-768_A-12")
@@ -26,7 +23,7 @@ def sentence(rng):
 
 
 def many_words(count):
-    """Return text of documents with so many different words, each three times."""
+    """Return text of documents with `count` different words, each three times."""
     rng = random.Random(1)
     syllables = [first + second for first in "bdfgklmnprst" for second in "aeiou"]
     words = [f"{''.join(rng.choices(syllables, k=3))}" for _ in range(count)] * 3
@@ -46,7 +43,7 @@ def write_lines(path, rows, separator="\t"):
 
 
 def reviews(folder):
-    """Write the tables of README's reviews."""
+    """Write the tables of reviews: README and tutorial."""
     rng = random.Random(1)
     rows = [
         (f"{opinion} {sentence(rng)}.", stars)
@@ -81,9 +78,9 @@ def glue(folder):
 
 
 def squad(folder):
-    """Write SQuAD's files: the mini text's, and the same without "no answer".
+    """Write SQuAD 2.0 files of the mini text, and 1.1 files without unanswerable ones.
 
-    Every question is there several times, so that they make a batch.
+    Each question occurs several times, so that the questions fill a batch.
     """
     text = (MINI / "squad.json").read_text("utf-8")
     data = []
@@ -157,7 +154,7 @@ def conll(folder):
 
 
 def corpora(folder):
-    """Write texts in all the formats that the pages name."""
+    """Write texts in all formats that the pages use."""
     text = many_words(12_000)
     for name in ("books.txt", "text.txt"):
         write(folder / name, text)
@@ -184,31 +181,14 @@ def models(folder):
         shutil.copy(tiny_model.VOCAB, folder / name)
 
 
-def records(folder):
-    """Write what `configs/base.flags` and `base_512.flags` read.
-
-    The vocabulary is replaced by one with as many entries as theirs.
-    """
-    vocab_file = folder / "data" / "vocab.txt"
+def large_vocabulary(folder):
+    """Replace the vocabulary by one with as many tokens as `configs/base.flags`."""
     lines = tiny_model.VOCAB.read_text("utf-8").splitlines()
     lines += [f"[filler{n}]" for n in range(30_522 - len(lines))]
-    write(vocab_file, "\n".join(lines) + "\n")
-    tokenizer = FullTokenizer(str(vocab_file), True)
-    for length, predictions in ((128, 20), (512, 77)):
-        settings = InstanceSettings(length, predictions, dupe_factor=2)
-        for name in (f"pretraining_{length}", f"pretraining_{length}_heldout"):
-            target = folder / "data" / name / "00.tfrecord"
-            target.parent.mkdir(exist_ok=True)
-            pretraining_data.create_pretraining_data(
-                [str(MINI / "text.txt")],
-                [str(target)],
-                tokenizer,
-                settings,
-                str(vocab_file),
-            )
+    write(folder / "data" / "vocab.txt", "\n".join(lines) + "\n")
 
 
 def write_all(folder):
-    """Write all but `records`."""
+    """Write all files but the large vocabulary."""
     for make in (reviews, glue, squad, swag, faq, conll, corpora, models):
         make(folder)

@@ -1,15 +1,19 @@
-"""Links of README and docs lead somewhere; the paper's page names code that exists."""
+"""README and docs: links, named code, the navigation of the site, public names."""
 
 import ast
 import re
 
 import pytest
 import warm_python
+from code_blocks import DOCS, PAGES, page_name
 from places import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+import official_bert
+
+ROOT_PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+WITH_ROOT_PAGES = sorted({*PAGES, *(ROOT / name for name in ROOT_PAGES)})
 PAPER = ROOT / "docs" / "from_paper_to_code.md"
-# A link to code, and the names behind it: [x.py](../x.py) `f`, `C.g`; text; `h`
+# A link to code, and the names after it: [x.py](../x.py) `f`, `C.g`; text; `h`
 LINK = re.compile(r"\[[\w.]+\]\(\.\./([\w/]+\.py)\)([^|\[\n]*)")
 
 
@@ -25,22 +29,46 @@ def anchors(page):
     return {heading.replace(" ", "-") for heading in plain}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def page_id(page):
+    return page_name(page)
+
+
+@pytest.mark.parametrize("page", WITH_ROOT_PAGES, ids=page_id)
+def test_links_lead_to_files_and_headings(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
         if "://" in target:
             continue
         path, _, anchor = target.partition("#")
-        found = (page.parent / path).resolve() if path else page
-        assert found.exists(), target
-        assert not anchor or anchor in anchors(found), target
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_named_files_exist(page):
     folders = "official_bert|ports|run_scripts|configs|tests|benchmarks"
     for path in re.findall(rf"`((?:{folders})/[\w./-]+)`", without_code(page)):
         assert (ROOT / path).exists(), path
+
+
+def test_code_names_pages_that_exist():
+    files = [*ROOT.glob("official_bert/**/*.py"), *ROOT.glob("configs/**/*.flags")]
+    for file in files:
+        for page in re.findall(r"\bdocs/[\w/]+\.md\b", file.read_text("utf-8")):
+            assert (ROOT / page).exists(), f"{file}: {page}"
+
+
+def test_the_navigation_has_each_page_once():
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    navigation = text[text.index("\nnav:") :]
+    pages = re.findall(r": ([\w/]+\.md)$", navigation, re.MULTILINE)
+    assert sorted(pages) == sorted(page_name(page) for page in DOCS.rglob("*.md"))
+
+
+def test_each_public_name_is_documented():
+    text = (DOCS / "reference/python_api.md").read_text("utf-8")
+    documented = re.findall(r"^::: official_bert\.(\w+)$", text, re.MULTILINE)
+    assert sorted(documented) == sorted(official_bert.__all__)
 
 
 def names_in(path):

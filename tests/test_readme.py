@@ -8,9 +8,11 @@ import pytest
 from code_blocks import PAGES, blocks_of
 from places import ROOT
 
-# What a line of a shell's block begins with.
+from official_bert.command_line import command_table
+
+# First words of the lines of a shell block.
 PROGRAMS = (
-    *("python", "pip", "make", "curl"),
+    *("official-bert", "python", "pip", "make", "curl"),
     *("mkdir", "mv", "echo", "awk", "export", "MODEL="),
 )
 
@@ -19,24 +21,33 @@ def shell_blocks():
     return [block for page in PAGES for block in blocks_of(page) if block.is_shell]
 
 
+def script_of(words):
+    """Return the file of a command's code, and the words after its name."""
+    if words[0] == "official-bert":
+        module = command_table.find(words[1]).module
+        return ROOT / "official_bert" / "commands" / f"{module}.py", words[2:]
+    script = ROOT / words[1]
+    if script.parent.name == "run_scripts" and script.is_file():
+        script = ROOT / "official_bert" / "commands" / script.name
+    return script, words[2:]
+
+
 def commands():
     """Return (page, words) of each command that runs one of our programs."""
-    found = []
+    lines = []
     for block in shell_blocks():
         for line in block.commands():
-            if line.startswith("python "):
-                # Without what the shell does with it.
-                command = re.split(r" [&>|]( |$)", line)[0]
-                words = shlex.split(command, comments=True)
-                found.append((block.page, words[1:]))
-    return found
+            # Without the pipe before it and the redirection after it.
+            start = re.search(r"(?:^|\| )(official-bert \w|python (?!-))", line)
+            if start:
+                command = re.split(r" [&>|]( |$)", line[start.start(1) :])[0]
+                lines.append((block.page, shlex.split(command, comments=True)))
+    return lines
 
 
 def flags_of(script):
-    """Return the names of the flags that a script defines or takes over."""
+    """Return the names of the flags that a script defines or imports."""
     package = ROOT / "official_bert"
-    if script.parent.name == "run_scripts":
-        script = package / "commands" / script.name
     text = script.read_text("utf-8")
     helpers = ("fine_tuning_flags", "training_flags", "model_flags", "cluster_flags")
     helpers += ("dataset_flags",)
@@ -53,21 +64,32 @@ def flags_of(script):
 
 def test_commands_were_found():
     pages = [page for page, _ in commands()]
-    assert pages.count("README.md") >= 8
-    assert {"data.md", "results.md", "checkpoints.md", "migrating.md"} <= set(pages)
+    assert pages.count("README.md") >= 6
+    assert {"tutorials/reviews.md", "how_to/data.md", "how_to/conversion.md"} <= {
+        *pages
+    }
 
 
 @pytest.mark.parametrize(
-    "words", [words for _, words in commands()], ids=lambda words: words[0]
+    "words", [words for _, words in commands()], ids=lambda words: words[1]
 )
 def test_command_exists(words):
-    script = ROOT / words[0]
+    script, arguments = script_of(words)
     assert script.is_file()
-    for word in words[1:]:
+    for word in arguments:
+        if not word.startswith("-"):
+            continue
         name, _, value = word.lstrip("-").partition("=")
-        assert name in flags_of(script)
+        assert name in {*flags_of(script), "h", "helpfull"}
         if value.startswith("configs/"):
             assert (ROOT / value).is_file()
+        elif name == "flagfile" and "." not in value:
+            assert (ROOT / "configs" / f"{value}.flags").is_file()
+
+
+def test_readme_is_short():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.split()) <= 700
 
 
 @pytest.mark.parametrize("block", shell_blocks(), ids=lambda block: block.page)

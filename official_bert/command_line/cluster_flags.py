@@ -19,13 +19,13 @@ flags.DEFINE_enum(
     ["local", "beam", "spark"],
     "local: this machine. beam: an Apache Beam pipeline, on Dataflow, Flink or this "
     "machine. spark: Apache Spark. All three give the same result; see "
-    "docs/clusters.md.",
+    "docs/how_to/clusters.md.",
 )
 flags.DEFINE_string(
     "beam_options",
     "",
     "With --runner=beam: Beam's own flags as one quoted string, passed to Beam "
-    "unchanged. docs/clusters.md has examples.",
+    "unchanged. docs/how_to/clusters.md has examples.",
 )
 flags.DEFINE_string(
     "spark_master",

@@ -18,7 +18,7 @@ flags.DEFINE_string(
     "dataset",
     None,
     "Dataset of tensorflow-datasets, instead of local files: glue/mrpc, squad/v1.1, "
-    "conll2003, imdb_reviews, … (docs/finetuning.md).",
+    "conll2003, imdb_reviews, … (docs/how_to/classification.md).",
 )
 flags.DEFINE_string(
     "data_dir",

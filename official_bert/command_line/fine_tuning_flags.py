@@ -33,7 +33,7 @@ HELP_TITLE = "Fine-tuning (initial weights, epochs, repeated runs)"
 flags.DEFINE_string(
     "model",
     None,
-    "Model to start from: a path in any format (docs/checkpoints.md) or a name "
+    "Model to start from: a path in any format (docs/how_to/conversion.md) or a name "
     "(docs/models.md). Without --do_train: a fine-tuned model.",
 )
 define_aliases("model", "init_checkpoint")

@@ -48,7 +48,7 @@ flags.DEFINE_bool(
     "bias_correction",
     False,
     "Use Adam's bias correction, which the original leaves out. It makes runs of a "
-    "few hundred training steps more stable (docs/finetuning.md).",
+    "few hundred training steps more stable (docs/concepts/stable_fine_tuning.md).",
 )
 flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
 define_positive(
@@ -96,8 +96,8 @@ flags.DEFINE_enum(
     "precision",
     "float32",
     PRECISIONS,
-    "Precision of matrix products and activations (docs/pretraining.md, Memory and "
-    "speed).",
+    "Precision of matrix products and activations (docs/how_to/one_gpu.md, Fit the "
+    "memory).",
 )
 flags.DEFINE_bool("xla", False, "Compile the forward and backward passes with XLA.")
 flags.DEFINE_bool(

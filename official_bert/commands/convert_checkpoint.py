@@ -8,7 +8,7 @@ directory of a training run, Model Garden checkpoints, Hugging Face directories 
 KerasHub presets. Weights stay bit-identical, including heads. A fine-tuned model's
 task.json is copied; optimizer state is not. An embedding model in Hugging Face's format
 gets the files of sentence-transformers. Without --to, the command lists the tensors of
-the model. More in docs/checkpoints.md.
+the model. More in docs/how_to/conversion.md.
 """
 
 import os

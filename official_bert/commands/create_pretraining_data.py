@@ -56,7 +56,8 @@ flags.DEFINE_enum(
     "lines",
     FORMATS,
     "lines: one sentence per line, a blank line between documents. raw: running "
-    "text. wikiextractor: WikiExtractor's <doc> or JSON output. See docs/data.md.",
+    "text. wikiextractor: WikiExtractor's <doc> or JSON output. See "
+    "docs/how_to/data.md.",
 )
 flags.DEFINE_bool(
     "do_lower_case", True, "Lowercase the text. Use True for uncased vocabularies."

@@ -11,7 +11,7 @@ SWAG) and reads no data. For TPUs, the TPU's own compiler compiles the training 
 (pip install 'official-bert[plan]'). For GPUs, the plan is an estimate. The report shows
 memory per chip, operations, bytes, the shortest possible time of a step, and the days
 and chip hours of the run. If the step does not fit into memory, the command searches
-for flags with which it fits. More in docs/pretraining.md.
+for flags with which it fits. More in docs/how_to/pretraining.md.
 """
 
 import dataclasses

@@ -12,7 +12,7 @@ A row is a pair of texts, optionally with hard negatives or a score, or a text w
 name of its group. In a .txt file, each line is a text. The negatives of a text are all
 other texts of the batch, on all devices. --micro_batch_size=N makes large batches fit
 into memory (gradient caching); the training step still uses the whole batch. More in
-docs/embeddings.md.
+docs/how_to/embeddings.md.
 """
 
 import dataclasses

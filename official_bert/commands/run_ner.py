@@ -9,7 +9,7 @@ r"""Fine-tune BERT to tag named entities; evaluate it; tag files.
 
 Files have CoNLL columns (one word per line, its tag last, a blank line between
 sentences) or are JSON lines: {"text": …, "entities": [{"start", "end", "label"}]}. More
-in docs/finetuning.md.
+in docs/how_to/ner.md.
 """
 
 import dataclasses

@@ -9,7 +9,7 @@ r"""Pre-train BERT with masked LM and next-sentence prediction.
         --num_warmup_steps=200 --learning_rate=5e-4
 
 To resume, repeat the command, even after a kill. At the end, the output directory is a
-model: try it with `fill_mask.py --model=…`. More in docs/pretraining.md.
+model: try it with `fill_mask.py --model=…`. More in docs/how_to/pretraining.md.
 """
 
 from typing import Any
@@ -59,8 +59,9 @@ define_aliases("dev_file", "eval_input_file")
 flags.DEFINE_string(
     "model",
     None,
-    "Model whose weights start a new run: a path in any format (docs/checkpoints.md) "
-    "or a name (docs/models.md). Adam moments and the step count start at zero.",
+    "Model whose weights start a new run: a path in any format "
+    "(docs/how_to/conversion.md) or a name (docs/models.md). Adam moments and the step "
+    "count start at zero.",
 )
 define_aliases("model", "init_checkpoint")
 flags.DEFINE_string(
@@ -115,7 +116,8 @@ flags.DEFINE_bool(
     "pack",
     False,
     "Train on rows of up to 3 short sequences instead of padding. --train_batch_size "
-    "then counts rows (docs/pretraining.md, Packing). Evaluations are not packed.",
+    "then counts rows. Evaluations are not packed (docs/concepts/padding_and_packing.md"
+    ").",
 )
 
 

@@ -11,7 +11,7 @@ r"""Fine-tune BERT on SQuAD 1.1 or 2.0, and answer its questions.
 For files of SQuAD 2.0, add --version_2_with_negative. If the questions have answers,
 the predictions get the official scores. --do_eval finds the best threshold on the null
 odds and stores it in task.json. It does so during training, or for the model in
---output_dir. More in docs/finetuning.md.
+--output_dir. More in docs/how_to/squad.md.
 """
 
 import math

@@ -15,7 +15,7 @@ r"""Fine-tune BERT on SWAG or other multiple choice; evaluate and predict.
 A file that starts with { is read as JSON lines, whatever its name. Each line is
 {"question": …, "choices": [text, …], "answerKey": "B"}, or has the format of ARC's
 files, or the columns of SWAG. Other files are read as SWAG's CSV. More in
-docs/finetuning.md.
+docs/how_to/multiple_choice.md.
 """
 
 import dataclasses

@@ -353,10 +353,10 @@ def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
                 "--use_tpu, or --strategy=tpu: TensorFlow finds no free TPU on this "
                 "machine. Remove the flag to use a GPU or the CPU, name another TPU "
                 "with --tpu_name, or install tensorflow-tpu on a TPU VM "
-                "(docs/pretraining.md)."
+                "(docs/how_to/tpu.md)."
             ) from error
         raise UserError(
             f"--tpu_name: cannot connect to a TPU named {tpu_name}. Check the name, "
             "--tpu_zone and --gcp_project, and that cloud-tpu-client is installed "
-            "(docs/pretraining.md)."
+            "(docs/how_to/tpu.md)."
         ) from error

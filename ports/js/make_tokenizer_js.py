@@ -3,7 +3,7 @@
   python ports/js/make_tokenizer_js.py
 
 The table equals that of `official_bert.tokenization.characters`. Its format is short,
-plain ASCII and easy to read in any language (docs/tokenizer.md).
+plain ASCII and easy to read in any language (docs/reference/tokenizer.md).
 """
 
 import itertools

@@ -10,7 +10,7 @@
 // JavaScript engines have different versions of Unicode. Spaces, accents and lower case
 // differ between them. This file therefore uses no Unicode function of the engine
 // (toLowerCase, normalize, trim, \s, \p{...}). It reads all rules from the table at its
-// end, which has Unicode 14. docs/tokenizer.md explains each step.
+// end, which has Unicode 14. docs/reference/tokenizer.md explains each step.
 
 (function (exports) {
   "use strict";

@@ -55,7 +55,7 @@ OPTIONAL = ("one_line_documents", "cut_documents", "lines_without_tokens", "long
 FEW_DOCUMENTS = 100
 # Average tokens per line; sentences in newspapers and books have 20 to 30.
 LONG_LINES = 80
-# Condition of a warning (docs/data.md explains the reasons), and its text.
+# Condition of a warning (docs/how_to/data.md explains the reasons), and its text.
 WARNINGS = (
     (
         lambda n: n.documents == 1,

@@ -1,6 +1,6 @@
 """Golden vectors: texts and their ids, to check a port of the tokenizer.
 
-docs/tokenizer.md describes the tokenizer and this file. The texts are typical
+docs/reference/tokenizer.md describes the tokenizer and this file. The texts are typical
 sources of tokenizer bugs; their ids depend on the vocabulary.
 """
 
@@ -164,7 +164,7 @@ def make(tokenizer: FullTokenizer) -> dict[str, Any]:
     """Return the golden vectors of a `FullTokenizer`.
 
     Returns:
-      dict described in docs/tokenizer.md: `do_lower_case`, `vocab_size`,
+      dict described in docs/reference/tokenizer.md: `do_lower_case`, `vocab_size`,
       `vocab_sha256`, `texts` and `pairs`.
     """
     vectors = []

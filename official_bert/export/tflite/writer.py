@@ -325,7 +325,7 @@ def _readme(model, quantization, report, outputs):
         "",
         *_fill_mask_lines(model),
         "`vocab.txt` and `tokenizer_config.json` define how text becomes ids; "
-        "`docs/tokenizer.md` of official_bert describes the steps. "
+        "`docs/reference/tokenizer.md` of official_bert describes the steps. "
         "`tokenizer.js` implements them in JavaScript. Check other ports with "
         "`golden_tokens.json`.",
         "",

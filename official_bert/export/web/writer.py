@@ -113,7 +113,7 @@ def _readme(name, signatures):
         *headers,
         "```",
         "",
-        "`docs/browser.md` of official_bert shows the settings for common "
+        "`docs/how_to/browser.md` of official_bert shows the settings for common "
         "hosts, and how to use `bert.js` in your own page.",
         "",
         f"`{runtime.CORE.spec}` in `{RUNTIME}/` is by Google, under the Apache License "

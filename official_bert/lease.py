@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from official_bert import object_store
-from official_bert.errors import UserError
+from official_bert.errors import StoreError, UserError
 
 # A claim that was not renewed for so many seconds is that of a dead process.
 SECONDS = 60.0
@@ -76,7 +76,9 @@ def held(
         with _renewed(path, own):
             yield
     finally:
-        object_store.remove(path)
+        # If the store does not answer, the claim expires.
+        with contextlib.suppress(StoreError):
+            object_store.remove(path)
 
 
 def _wait_for_dead(directory, flag, say):
@@ -160,9 +162,12 @@ def _claims(directory):
     for name in object_store.list_directory(directory):
         if name.startswith(_PREFIX):
             path = os.path.join(directory, name)
-            # Its owner may remove it between the list and the read.
-            with contextlib.suppress(UserError):
+            try:
                 claims[path] = _decoded(path, object_store.read(path))
+            except StoreError:
+                raise
+            except UserError:  # Its owner has removed it since the list was made.
+                continue
     return claims
 
 

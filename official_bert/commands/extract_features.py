@@ -16,7 +16,6 @@ command.
 """
 
 import dataclasses
-import os
 
 from absl import flags, logging
 
@@ -283,7 +282,7 @@ def _check_files():
                 "--sentence_vectors: a .npy file begins with the number of its rows, "
                 "which is known in the end only, so it cannot be printed; give a file."
             )
-    if len(set(map(os.path.realpath, outputs.values()))) < len(outputs):
+    if len(set(map(files.real, outputs.values()))) < len(outputs):
         raise UserError(
             f"--output_file and --sentence_vectors both name {FLAGS.output_file}; give "
             "each a file of its own."

@@ -39,8 +39,11 @@ def environment(certificate):
 def inside(command, folder):
     """Start the server and run the command; in the namespace."""
     hosts = folder / "hosts"
-    names = "".join(f"127.0.0.1 {name}\n" for name in ("localhost", *HOSTS))
-    hosts.write_text(names)
+    # Each server has an address of its own, so that several work at the same time.
+    high, low = divmod(os.getpid() % 2**16, 2**8)
+    address = f"127.77.{high}.{low}"
+    names = "".join(f"{address} {name}\n" for name in HOSTS)
+    hosts.write_text(f"127.0.0.1 localhost\n{names}")
     subprocess.run(["mount", "--bind", str(hosts), "/etc/hosts"], check=True)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     subprocess.run(
@@ -51,7 +54,8 @@ def inside(command, folder):
         stderr=subprocess.DEVNULL,
     )
     server = subprocess.Popen(
-        [sys.executable, str(FOLDER / "gcs_server.py"), str(certificate), str(key)],
+        [sys.executable, str(FOLDER / "gcs_server.py")]
+        + [str(certificate), str(key), "443", address],
         stdout=subprocess.PIPE,
         text=True,
     )

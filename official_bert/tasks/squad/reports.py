@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -117,7 +116,8 @@ def write(
     if version_2_with_negative:
         _write(odds_file, {one.qas_id: one.null_odds for one in predictions})
     else:  # Those of an earlier model would be read as of these answers.
-        pathlib.Path(odds_file).unlink(missing_ok=True)
+        if files.exists(odds_file):
+            files.remove(odds_file)
     lines = [
         json.dumps(_line(one, example.context), ensure_ascii=False) + "\n"
         for example, one in zip(examples, predictions, strict=True)

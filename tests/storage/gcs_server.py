@@ -134,6 +134,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def handle_expect_100(self):
+        # The client sends its data a second later if this is not sent at once.
+        is_continued = super().handle_expect_100()
+        self.wfile.flush()
+        return is_continued
+
     def do_GET(self):
         path, query = self._parts()
         if path == "/test/requests":

@@ -7,13 +7,13 @@ import json
 import os
 import pathlib
 import ssl
-import subprocess
-import sys
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "run_scripts"
 _SERVER = "https://storage.googleapis.com/test/"
+# Seconds that a command may take.
+LIMIT = 900
 # The client says it with each request, when no credentials are set.
 _NOISE = "google_auth_provider.cc"
 
@@ -53,15 +53,17 @@ def _ask(name, value=None):
 
 def run(script, *arguments, **environment):
     """Run a script to its end; return its status and what it printed."""
-    ended = subprocess.run(
-        [sys.executable, str(SCRIPTS / f"{script}.py"), *map(str, arguments)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
+    import warm_python
+
+    process = warm_python.start(
+        [SCRIPTS / f"{script}.py", *arguments],
         env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1", **environment},
     )
-    return ended.returncode, without_noise(ended.stdout)
+    try:
+        output, _ = process.communicate(LIMIT)
+    finally:
+        process.kill()
+    return process.returncode, without_noise(output)
 
 
 def run_well(script, *arguments):

@@ -10,6 +10,7 @@ import pytest
 import record_files
 import store_client
 import torture
+import warm_python
 from pretraining_runs import tensors
 from record_files import MINI, MINI_CONFIG
 
@@ -19,6 +20,21 @@ from official_bert.checkpoints import names
 BUCKET = "gs://bucket"
 STEPS, EVERY = 300, 10
 LIMIT = 600
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    """Children need not import TensorFlow."""
+
+    def start_child(command, log, environment):
+        log.write_bytes(b"")
+        return warm_python.start(command, env=environment, log=log)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torture, "start_child", start_child)
+        yield
+
+
 RECORDS = f"{BUCKET}/inputs/0.tfrecord"
 
 

@@ -30,7 +30,7 @@ import store_client  # noqa: E402
 
 BUCKET = "gs://bucket"
 OUTPUT, EXPORT = f"{BUCKET}/killed", f"{BUCKET}/exports"
-STEPS = 240
+STEPS = 200
 EVERY = 5
 # A kill that waits for no request.
 RANDOM = "random moment"
@@ -279,6 +279,12 @@ def torture_store(seed):
     return 0 if is_same and not killer.problems else 1
 
 
+def emptied(log):
+    """Return a log file without what the last child printed."""
+    log.write_bytes(b"")
+    return log
+
+
 def main():
     """Torture the store in a namespace of its own; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -290,6 +296,15 @@ def main():
         from official_bert.command_line.tensorflow_start import start_tensorflow
 
         start_tensorflow()
+        # As after Ctrl-C, children and files are cleared away.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        import torture
+        import warm_python
+
+        # Children need not import TensorFlow.
+        torture.start_child = lambda command, log, environment: warm_python.start(
+            command, env=environment, log=emptied(log)
+        )
         try:
             return torture_store(given.seed)
         except RuntimeError as error:

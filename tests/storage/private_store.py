@@ -26,13 +26,17 @@ def why_not():
 
 
 def environment(certificate):
-    """Return the environment of a client: it trusts the server and asks nobody else."""
+    """Return the environment of a client: it trusts the server and asks nobody else.
+
+    Copies of models go into the certificate's folder.
+    """
     return {
         **os.environ,
         "CURL_CA_BUNDLE": str(certificate),
         "NO_GCE_CHECK": "true",
         "GOOGLE_APPLICATION_CREDENTIALS": "",
         "PYTHONUNBUFFERED": "1",
+        "KERAS_HOME": os.path.join(os.path.dirname(certificate), "keras"),
     }
 
 

@@ -30,7 +30,8 @@ def upload(folder, remote):
 def download(remote, folder):
     """Copy the objects below a path; return the folder."""
     for path in store_client.objects():
-        if path.startswith(f"{remote}/"):
+        # An object whose name ends with a slash stands for a folder.
+        if path.startswith(f"{remote}/") and not path.endswith("/"):
             target = folder / path.removeprefix(f"{remote}/")
             target.parent.mkdir(parents=True, exist_ok=True)
             files.copy(path, target)
@@ -180,6 +181,7 @@ def test_features(both):
         "--output_file={output}/tokens.jsonl",
         "--sentence_vectors={output}/vectors.npy",
         "--max_seq_length=16",
+        "--layers=-1",
     )
     assert_same_files(local, remote, "tokens.jsonl", "vectors.npy")
     assert len(np.load(local / "vectors.npy")) > 1

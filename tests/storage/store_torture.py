@@ -196,7 +196,8 @@ def download(path, folder):
     from official_bert import files
 
     for remote in store_client.objects():
-        if not remote.startswith(f"{path}/"):
+        # An object whose name ends with a slash stands for a folder.
+        if not remote.startswith(f"{path}/") or remote.endswith("/"):
             continue
         if remote.endswith(".parts.json"):
             parts = json.loads(files.read_text(remote, "JSON"))["parts"]

@@ -129,7 +129,7 @@ class RunLog:
             import tensorflow as tf
 
             folder = os.path.join(directory, "events")
-            # A flush uploads all of a remote file again, and the next step waits for it.
+            # A flush uploads all of a remote file again, and the next step waits.
             rarely = {"max_queue": 100_000, "flush_millis": 30_000}
             self._events = tf.summary.create_file_writer(
                 folder, **(rarely if files.is_remote(directory) else {})

@@ -125,7 +125,12 @@ def test_a_wrong_bucket(inputs, flag):
     flags = flags_of(f"{BUCKET}/inputs", f"{BUCKET}/wrong")
     sentence = refused(*flags, *[f"--{n}={v}" for n, v in wrong.items()])
     assert "gs://no-such-bucket/x" in sentence
-    assert "check the bucket and the name" in sentence or "no file matches" in sentence
+    remedies = {
+        "input_file": ("check the bucket and the name", "no file matches"),
+        "vocab_file": ("there is no gs://no-such-bucket/x; take the one of",),
+        "output_dir": ("check the bucket and the name",),
+    }
+    assert any(words in sentence for words in remedies[flag])
     assert not names.numbered_checkpoints(f"{BUCKET}/wrong")
 
 

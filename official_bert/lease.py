@@ -28,6 +28,7 @@ SKEW = 5.0
 # A live owner renews its claim so often.
 RENEWAL = SECONDS / 4
 _PREFIX = ".lease-"
+_BYTES = 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +185,9 @@ def _own_claim():
 
 
 def _encoded(claim):
-    return json.dumps(dataclasses.asdict(claim)).encode()
+    # All claims have one size: a reader that has asked for the size before a renewal
+    # would otherwise miss the end.
+    return json.dumps(dataclasses.asdict(claim)).encode().ljust(_BYTES)
 
 
 def _host():

@@ -40,7 +40,7 @@ fi
 endef
 
 .PHONY: help test commands quickstart torture mutations old-tensorflow accelerators spark \
-  beam browser docs lint format clean
+  beam hosts browser docs lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -55,8 +55,9 @@ commands: $(REAL_WEIGHTS) $(MASKED_LM_WEIGHTS) ## Run the slow tests, and the co
 quickstart: $(INSTALLED) ## Pre-train a tiny BERT on this machine, in about ten minutes
 	$(PYTHON) run_scripts/quickstart.py
 
-torture: $(INSTALLED) ## Kill training at 26 moments; tokenize every character
+torture: $(INSTALLED) ## Kill training at 39 moments, also with an object store; tokenize every character
 	$(PYTHON) tests/training/torture.py
+	$(PYTHON) tests/storage/store_torture.py
 	$(PYTHON) tests/tokenization/every_code_point.py
 
 mutations: $(INSTALLED) ## Break the code on purpose; a test must fail each time
@@ -75,6 +76,11 @@ spark: $(SPARK)/.installed ## Run Spark on three processes, kill one, compare th
 
 beam: $(INSTALLED) ## Run Beam on two worker pools, kill one, compare the bytes
 	$(PYTHON) tests/engines/beam/pools.py --megabytes=5
+
+hosts: $(INSTALLED) ## Train on three hosts of a private network, cut a link, resume (root)
+	@command -v ip >/dev/null || [ "$$(id -u)" != 0 ] || \
+	  { apt-get update && apt-get install --yes --no-install-recommends iproute2; }
+	$(PYTHON) tests/training/hosts.py
 
 browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Chromium
 	rm -rf $(BROWSER)/exports

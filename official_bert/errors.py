@@ -12,6 +12,13 @@ class UserError(ValueError):
     """
 
 
+class StoreError(UserError):
+    """An object store refuses a request or does not answer.
+
+    Whether the object is whole is unknown: do not treat it as damaged.
+    """
+
+
 def list_some(items: Iterable[str], most: int = 5, separator: str = ", ") -> str:
     """Return the first items and the number of others, for messages."""
     items = list(items)

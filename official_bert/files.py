@@ -70,6 +70,13 @@ def absolute(path: str | os.PathLike[str]) -> str:
     return os.fspath(path) if is_remote(path) else os.path.abspath(path)
 
 
+def normal(path: str | os.PathLike[str]) -> str:
+    """Return a path without double or final slashes; a scheme keeps its two."""
+    if is_remote(path):
+        return os.fspath(path).rstrip("/")
+    return os.path.normpath(path)
+
+
 def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a file, local or remote, to read its bytes."""
     if is_remote(path):

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from official_bert import object_store
-from official_bert.errors import UserError
+from official_bert.errors import StoreError, UserError
 
 # After this number of seconds without a renewal, the claim's process counts as dead.
 SECONDS = 60.0
@@ -28,6 +28,7 @@ SKEW = 5.0
 # Seconds between two renewals by a live owner.
 RENEWAL = SECONDS / 4
 _PREFIX = ".lease-"
+_BYTES = 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +77,9 @@ def held(
         with _renewed(path, own):
             yield
     finally:
-        object_store.remove(path)
+        # If the store does not answer, the claim expires.
+        with contextlib.suppress(StoreError):
+            object_store.remove(path)
 
 
 def _wait_for_dead(directory, flag, say):
@@ -161,9 +164,12 @@ def _claims(directory):
     for name in object_store.list_directory(directory):
         if name.startswith(_PREFIX):
             path = os.path.join(directory, name)
-            # The owner may remove the claim between the list and the read.
-            with contextlib.suppress(UserError):
+            try:
                 claims[path] = _decoded(path, object_store.read(path))
+            except StoreError:
+                raise
+            except UserError:  # Its owner has removed it since the list was made.
+                continue
     return claims
 
 
@@ -180,7 +186,9 @@ def _own_claim():
 
 
 def _encoded(claim):
-    return json.dumps(dataclasses.asdict(claim)).encode()
+    # All claims have one size: a reader that has asked for the size before a renewal
+    # would otherwise miss the end.
+    return json.dumps(dataclasses.asdict(claim)).encode().ljust(_BYTES)
 
 
 def _host():

@@ -12,10 +12,14 @@ import os
 import re
 from typing import Any
 
-from official_bert.errors import UserError
+from official_bert.errors import StoreError, UserError
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
 _COPIED_AT_ONCE = 8 << 20
+# Words of TensorFlow's client, in errors of any operation that reads or writes.
+_REQUEST = "Error executing an HTTP request"
+_STATUS = re.compile(r"HTTP response code (\d{3})")
+_PATH = re.compile(r"\b(?!https?:)[a-z][a-z0-9+.-]*://[^\s'\",;]+")
 # Each request takes tens of milliseconds.
 _READ_AT_ONCE = 1 << 20
 
@@ -33,8 +37,14 @@ def exists(path: str) -> bool:
 
 def is_directory(path: str) -> bool:
     """Return whether objects exist below `path/`."""
+    import tensorflow as tf
+
+    # `isdir` would return False after any error.
     with _explained(path):
-        return _gfile().isdir(path)
+        try:
+            return _gfile().stat(path).is_directory
+        except tf.errors.NotFoundError:
+            return False
 
 
 def is_file(path: str) -> bool:
@@ -56,9 +66,9 @@ def find(pattern: str) -> list[str]:
 
 def list_directory(path: str) -> list[str]:
     """Return the names in a folder, sorted; [] if it does not exist."""
+    if not is_directory(path):
+        return []
     with _explained(path):
-        if not _gfile().isdir(path):
-            return []
         return sorted(name.rstrip("/") for name in _gfile().listdir(path))
 
 
@@ -164,36 +174,83 @@ def _explained(path):
     """Convert the errors of a file system to a `UserError` about `path`."""
     import tensorflow as tf
 
-    errors: dict[type[Exception], str] = {
-        tf.errors.NotFoundError: "it does not exist. Check the bucket and the name",
-        tf.errors.PermissionDeniedError: "permission denied. Check that your account "
-        "may access this bucket",
-        tf.errors.UnauthenticatedError: "the store requires credentials. Log in, for "
-        "example with gcloud auth application-default login",
-        tf.errors.ResourceExhaustedError: "the quota or rate limit of the store is "
-        "exceeded. Wait, or request a higher quota",
-        tf.errors.FailedPreconditionError: "another process changed it at the same "
-        "time",
-        tf.errors.UnimplementedError: "this installation of TensorFlow does not "
-        "support its scheme",
-        tf.errors.UnavailableError: "the store does not respond",
-        tf.errors.AbortedError: "the store repeatedly interrupted the transfer",
-    }
     try:
         yield
-    except tuple(errors) as error:
-        reason = next(text for kind, text in errors.items() if isinstance(error, kind))
-        raise UserError(f"{path}: {reason} ({_short(error)}).") from error
     except tf.errors.OpError as error:
-        raise UserError(
-            f"{path}: the store refused the request ({_short(error)})."
-        ) from error
+        raise _sentence(error, path) from error
+
+
+def error_of(error: Exception, path: str | None = None) -> UserError | None:
+    """Return an error of a store, which any operation may raise, as a sentence.
+
+    Args:
+      error: an exception.
+      path: the object; None for the one that the error names.
+
+    Returns:
+      `UserError` if the object does not exist, else `StoreError`; None if it is not
+      an error of a store.
+    """
+    of_tensorflow = type(error).__module__.partition(".")[0] == "tensorflow"
+    if not of_tensorflow or _REQUEST not in str(error):
+        return None
+    named = _PATH.search(str(error))
+    return _sentence(error, path or (named[0] if named else "The object store"))
+
+
+def _sentence(error, path):
+    """Return the `UserError` of a TensorFlow error: problem, reason and remedy."""
+    import tensorflow as tf
+
+    reasons: dict[str, tuple[type[Exception], str]] = {
+        "404": (
+            tf.errors.NotFoundError,
+            "it does not exist: check the bucket and the name",
+        ),
+        "401": (
+            tf.errors.UnauthenticatedError,
+            "the store asks for credentials: log in, for example with gcloud auth "
+            "application-default login",
+        ),
+        "403": (
+            tf.errors.PermissionDeniedError,
+            "permission is denied: check the access rights of your account for this "
+            "bucket",
+        ),
+        "429": (
+            tf.errors.ResourceExhaustedError,
+            "the quota of the store or its rate limit is used up: wait, or ask for "
+            "more",
+        ),
+        "412": (
+            tf.errors.FailedPreconditionError,
+            "another process has changed it at the same time: run the command again",
+        ),
+        "": (
+            tf.errors.UnimplementedError,
+            "this installation of TensorFlow cannot read its scheme",
+        ),
+        "503": (tf.errors.UnavailableError, "the store does not answer: try again"),
+        "5": (
+            tf.errors.AbortedError,
+            "the store broke the transfer off repeatedly: try again",
+        ),
+    }
+    status = _STATUS.search(str(error))
+    code = status[1] if status else None
+    kinds = [c for c, (kind, _) in reasons.items() if isinstance(error, kind)]
+    code = code if code in reasons else next(iter(kinds), None)
+    reason = reasons[code][1] if code is not None else "the store refused it"
+    kind = UserError if code in ("404", "") else StoreError
+    return kind(f"{path}: {reason} ({_short(error)}).")
 
 
 def _short(error):
-    """Return the first line of a TensorFlow error, at most 120 characters."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:120].rstrip(". ")
+    """Return what a TensorFlow error says, on one line of at most 120 characters."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    text = text[text.find(_REQUEST) :] if _REQUEST in text else text
+    text = text.removeprefix(f"{_REQUEST}: ").partition(" with body")[0]
+    return text[:120].rstrip(". ")
 
 
 def _gfile() -> Any:

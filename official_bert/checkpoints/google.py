@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, object_store
 from official_bert.checkpoints import names, remote_checkpoint
 from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import BertConfig
@@ -144,6 +144,7 @@ def open_checkpoint(prefix: str) -> Any:
             return tf.compat.v1.train.NewCheckpointReader(prefix)
         return tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, ValueError) as error:
+        _raise_if_of_store(error, prefix)
         raise UserError(
             f"Cannot read the checkpoint {prefix}; it may be truncated "
             f"({error}). Copy or download it again."
@@ -155,10 +156,18 @@ def read_tensor(reader: Any, name: str, prefix: str) -> np.ndarray:
     try:
         return reader.get_tensor(name)
     except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
+        _raise_if_of_store(error, prefix)
         raise UserError(
             f"{prefix}: cannot read {name}; the file may be truncated. Copy "
             "or download it again."
         ) from error
+
+
+def _raise_if_of_store(error, prefix):
+    """Raise the error of an object store, which does not show what a file holds."""
+    of_store = object_store.error_of(error, prefix)
+    if of_store:
+        raise of_store from error
 
 
 def write_checkpoint(

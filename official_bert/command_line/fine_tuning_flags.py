@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
@@ -161,7 +160,7 @@ def _check():
         not FLAGS.do_train
         and checkpoint
         and has_task(directory)
-        and os.path.realpath(checkpoint) != os.path.realpath(directory)
+        and files.real(checkpoint) != files.real(directory)
     ):
         print(
             f"Using the fine-tuned model in {directory}; --model is ignored. To use "

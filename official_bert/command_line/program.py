@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from absl import flags, logging
 
-from official_bert import files
+from official_bert import files, object_store
 from official_bert.command_line.command_table import PROGRAM, in_users_form
 from official_bert.command_line.flag_values import (
     CONFIGS,
@@ -125,6 +125,11 @@ def _guarded(main):
             "again.",
             1,
         )
+    except Exception as error:
+        of_store = object_store.error_of(error)
+        if of_store is None:
+            raise
+        return _complain(of_store, 1)
     finally:
         # Discard unwritable output, or the interpreter's last flush prints an error.
         try:

@@ -273,7 +273,7 @@ def _export_saved_model(lengths):
     if FLAGS.check_file:
         specs = export.signatures[SERVING].specs
         rows = check_rows.read(locate(FLAGS.check_file), specs)
-    directory = os.path.normpath(FLAGS.export_dir)
+    directory = files.normal(FLAGS.export_dir)
     path, report = writer.write(directory, export, _model_name(), FLAGS.version, rows)
     print(
         f"Exported to {path}: {export.what}\nA new process gives the same outputs as "

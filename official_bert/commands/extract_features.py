@@ -16,7 +16,6 @@ repeat the command.
 """
 
 import dataclasses
-import os
 
 from absl import flags, logging
 
@@ -285,7 +284,7 @@ def _check_files():
                 "--sentence_vectors cannot be printed: a .npy file starts with its "
                 "number of rows, which is known only at the end. Give a file name."
             )
-    if len(set(map(os.path.realpath, outputs.values()))) < len(outputs):
+    if len(set(map(files.real, outputs.values()))) < len(outputs):
         raise UserError(
             f"--output_file and --sentence_vectors both name {FLAGS.output_file}. "
             "Use two different files."

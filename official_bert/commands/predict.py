@@ -30,12 +30,11 @@ columns that it was fine-tuned on. For other tasks, a line that starts with { is
 
 import itertools
 import json
-import os
 import sys
 
 from absl import flags
 
-from official_bert import given_paths
+from official_bert import files, given_paths
 from official_bert.command_line import found_models
 from official_bert.command_line.flag_values import define_aliases, require
 from official_bert.command_line.streams import (
@@ -138,7 +137,7 @@ def _check_files():
         given_paths.require_readable(FLAGS.input_file, "--input_file")
     if not is_stream(FLAGS.output_file):
         given_paths.require_parent(FLAGS.output_file, "--output_file")
-        if os.path.realpath(FLAGS.output_file) == os.path.realpath(FLAGS.input_file):
+        if files.real(FLAGS.output_file) == files.real(FLAGS.input_file):
             raise UserError(
                 f"--output_file={FLAGS.output_file} is also the input. Choose "
                 "another name."

@@ -55,7 +55,7 @@ def create_pretraining_data(
         raise UserError(f"--num_workers is {num_workers}; it must be at least 1.")
     pretraining_data.check_output_files(output_files, [*input_files, vocab_file])
     encoding = corpus_encoding.Encoding.of(
-        vocab_file, tokenizer, settings, input_format, input_files, os.path.getsize
+        vocab_file, tokenizer, settings, input_format, input_files, files.size
     )
     folder = _work_folder(output_files[0])
     parents = given_paths.made_parents(output_files, "--output_file")

@@ -107,7 +107,7 @@ def files_of(path: str | os.PathLike[str]) -> dict[str, str]:
     names = [google.CONFIG_FILE, google.TOKENIZER_FILE]
     names += [TASK_FILE] * has_task(path)
     paths = {name: os.path.join(path, name) for name in names}
-    return {name: path for name, path in paths.items() if os.path.isfile(path)}
+    return {name: path for name, path in paths.items() if files.is_file(path)}
 
 
 def write_names(

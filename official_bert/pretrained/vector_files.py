@@ -52,6 +52,10 @@ def write_vectors(
         read, and the unfinished file is removed.
     """
     path = os.fspath(path)
+    if files.is_remote(path):
+        # Objects cannot be extended: the file grows on this machine.
+        with files.atomic_path(path) as local:
+            return write_vectors(local, texts, vectors_of, source, chunk)
     partial, note = f"{path}.partial", f"{path}.partial.json"
     probe = np.asarray(vectors_of([_PROBE]), "<f4")
     width = probe.shape[1]

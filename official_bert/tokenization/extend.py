@@ -264,7 +264,7 @@ def extended_vocab(vocab_file: str | os.PathLike[str], ids: Mapping[str, int]) -
       vocab_file: path of the old file.
       ids: dict of word -> id, from `place_words`.
     """
-    with open(vocab_file, "rb") as source:
+    with files.opened(vocab_file) as source:
         lines = list(source)
     if not lines[-1].endswith(b"\n"):
         lines[-1] += b"\n"

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from official_bert import files, object_store
 from official_bert.checkpoints import google
-from official_bert.errors import UserError
+from official_bert.errors import StoreError, UserError
 from official_bert.training import strategies
 from official_bert.training.logs.run_log import METRICS_FILE
 from official_bert.training.run_manifest import MANIFEST_FILE
@@ -52,7 +52,9 @@ def opened_directory(
             yield
         except UserError:
             if _saved_files(directory) == saved:
-                _restore(directory, before, missing)
+                # A store that is out of reach stays as it is.
+                with contextlib.suppress(StoreError):
+                    _restore(directory, before, missing)
             raise
 
 

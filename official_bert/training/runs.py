@@ -16,7 +16,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, object_store
 from official_bert.checkpoints import initialize, names
 from official_bert.checkpoints.hub.local_model import name_in_cache
 from official_bert.config import BertConfig
@@ -62,6 +62,9 @@ def device_errors(
     try:
         yield
     except tf.errors.OpError as error:
+        of_store = object_store.error_of(error)
+        if of_store:
+            raise of_store from error
         if isinstance(error, tf.errors.ResourceExhaustedError):
             raise UserError(
                 "Out of memory with "

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from official_bert import files, lease
 from official_bert.checkpoints import google, names
-from official_bert.errors import UserError
+from official_bert.errors import StoreError, UserError
 from official_bert.training.guard import Guard
 
 BEST_FILE = "best_checkpoint.json"
@@ -261,6 +261,8 @@ def _read(prefix, state, weights_only=False):
     """Return name -> array of the required state; None if the file is damaged."""
     try:
         reader = google.open_checkpoint(prefix)
+    except StoreError:
+        raise
     except UserError:
         return None
     shapes = reader.get_variable_to_shape_map()
@@ -281,6 +283,8 @@ def _read(prefix, state, weights_only=False):
             for name in wanted
             if name in shapes
         }
+    except StoreError:
+        raise
     except UserError:
         return None
 

@@ -1,12 +1,14 @@
 """A test server for Cloud Storage's JSON API, for TensorFlow's own client.
 
-    python gcs_server.py CERTIFICATE KEY [PORT]
+    python gcs_server.py CERTIFICATE KEY [PORT [ADDRESS]]
 
-It keeps objects in memory and supports the requests of TensorFlow 2.20 and
-2.21: metadata, lists with a delimiter and pages, media with ranges, simple and
-resumable uploads, `rewriteTo`, deletion, with generations and their
-preconditions. `POST /test/faults` with a JSON object sets the faults; `GET
-/test/requests` returns the requests so far. It needs only the standard library.
+It keeps objects in memory and supports the requests of TensorFlow 2.20 and 2.21:
+metadata, lists with a delimiter and pages, media with ranges, simple and resumable
+uploads, `rewriteTo`, deletion, with generations and their preconditions.
+`POST /test/faults` with a JSON object sets the faults; `GET /test/requests` returns
+the requests so far. `GET /test/objects` lists all objects with their sizes,
+`POST /test/delete` deletes one, and `GET /test/held` reports whether a request is
+held. It needs only the standard library.
 """
 
 import base64
@@ -21,7 +23,7 @@ import threading
 import time
 import urllib.parse
 
-_PAGE = 3  # Objects per page of a list, so that clients must read several pages.
+_PAGE = 10  # Objects per page of a list, so that clients must read several pages.
 
 
 @dataclasses.dataclass
@@ -31,9 +33,13 @@ class Faults:
     Attributes:
       latency: seconds before each response.
       slow: share of the requests that take `slow_seconds` more.
-      failing: share of the requests that get status 503.
-      cut: share of the downloads whose connection breaks in the middle.
+      failing: share of the requests that get status 503 or 429.
+      cut: share of the transfers whose connection breaks in the middle.
       deny: prefix -> status of all responses about its objects.
+      deny_writes: the same for uploads, copies and deletions only.
+      token: whether requests without an access token get status 401.
+      hold: [verb, part of an object's name, "before" or "after"]: such a request
+        gets no response, and takes effect only with "after".
       seed: seed of the random numbers.
     """
 
@@ -43,6 +49,9 @@ class Faults:
     failing: float = 0.0
     cut: float = 0.0
     deny: dict[str, int] = dataclasses.field(default_factory=dict)
+    deny_writes: dict[str, int] = dataclasses.field(default_factory=dict)
+    token: bool = False
+    hold: tuple[str, ...] = ()
     seed: int = 0
 
 
@@ -59,8 +68,12 @@ class Store:
         self.configure({})
 
     def configure(self, faults):
-        self.faults = Faults(**faults)
+        self.faults, self.is_holding = Faults(**faults), False
         self.random = random.Random(self.faults.seed)
+
+    def sizes(self):
+        with self.lock:
+            return {f"{b}/{n}": len(o[0]) for (b, n), o in self.objects.items()}
 
     def put(self, bucket, name, data, expected):
         """Store an object; return None if its generation is not the expected one."""
@@ -89,7 +102,7 @@ class Store:
         """Return a page of a list in the API's format."""
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
         entries = set()
-        for owner, name in self.objects:
+        for owner, name in list(self.objects):
             if owner == bucket and name.startswith(prefix):
                 rest = name[len(prefix) :]
                 if delimiter and delimiter in rest:
@@ -113,15 +126,28 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Handles one connection."""
 
     protocol_version = "HTTP/1.1"
+    # An answer is one packet: the client's delayed acknowledgement would take 40 ms.
+    wbufsize = 1 << 16
+    disable_nagle_algorithm = True
     store: Store
 
     def log_message(self, *_):
         pass
 
+    def handle_expect_100(self):
+        # The client sends its data a second later if this is not sent at once.
+        is_continued = super().handle_expect_100()
+        self.wfile.flush()
+        return is_continued
+
     def do_GET(self):
         path, query = self._parts()
         if path == "/test/requests":
             return self._answer(200, self.store.requests)
+        if path == "/test/objects":
+            return self._answer(200, self.store.sizes())
+        if path == "/test/held":
+            return self._answer(200, self.store.is_holding)
         if self._has_failed(path):
             return None
         if path.startswith("/storage/v1/b/"):
@@ -135,7 +161,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if path == "/test/faults":
             self.store.configure(json.loads(body))
             return self._answer(200, {})
-        if self._has_failed(path):
+        if path == "/test/delete":
+            bucket, _, name = json.loads(body).partition("/")
+            return self._answer(200, bool(self.store.objects.pop((bucket, name), ())))
+        if self._has_failed(f"{path}/{query.get('name', '')}"):
             return None
         parts = path.split("/")
         if path.startswith("/upload/storage/v1/b/"):
@@ -157,10 +186,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_PUT(self):
         path, query = self._parts()
-        body = self._body()
-        if self._has_failed(path):
-            return None
+        if query.get("upload_id") not in self.store.uploads:
+            self._body()
+            return self._answer(404, {})
         bucket, name, data, expected = self.store.uploads[query["upload_id"]]
+        if self._is_held(name, "before"):
+            return None
+        body = self._body()
+        if self._has_failed(f"{bucket}/{name}"):
+            return None
+        if self.is_cut and body and not data:
+            # The store has kept the first half when the connection ends.
+            data[:] = body[: len(body) // 2]
+            return self._hang_up()
         scope = self.headers.get("Content-Range", "").removeprefix("bytes ")
         first, _, total = scope.partition("/")
         if first == "*" and total in ("*", ""):
@@ -177,6 +215,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self._has_failed(path):
             return None
         bucket, name = self._object(path)
+        if self._is_held(name, "before"):
+            return None
         with self.store.lock:
             if (bucket, name) not in self.store.objects:
                 return self._answer(404, {})
@@ -231,7 +271,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if bucket not in self.store.buckets:
             return self._answer(404, {})
         stored = self.store.put(bucket, name, data, expected)
+        if self._is_held(name, "after"):
+            return None
         return self._answer(412, {}) if stored is None else self._answer(200, stored)
+
+    def _is_held(self, name, moment):
+        """Keep a request that is to be held, until the faults change."""
+        faults = self.store.faults
+        if not faults.hold:
+            return False
+        verb, part, when = faults.hold
+        if (self.command, moment) != (verb, when) or part not in name:
+            return False
+        self.store.is_holding = True
+        while self.store.faults is faults:
+            time.sleep(0.01)
+        self._hang_up()
+        return True
+
+    def _hang_up(self):
+        self.close_connection = True
 
     def _progress(self, data):
         headers = {"Range": f"bytes=0-{len(data) - 1}"} if data else {}
@@ -250,13 +309,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _body(self):
         """Return the body; the client sends chunks with a wrong length header."""
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            return self._read(int(self.headers.get("Content-Length") or 0))
         body = b""
-        while size := int(self.rfile.readline().split(b";")[0], 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
+        while size := int(self._line().split(b";")[0], 16):
+            body += self._read(size)
+            self._line()
+        self._line()
         return body
+
+    def _read(self, size):
+        data = self.rfile.read(size)
+        if len(data) < size:
+            raise ConnectionResetError("the client ended in the middle of a body")
+        return data
+
+    def _line(self):
+        line = self.rfile.readline()
+        if not line:
+            raise ConnectionResetError("the client ended in the middle of a body")
+        return line
 
     def _has_failed(self, path):
         """Send a fault if this request should fail; return whether it did."""
@@ -267,13 +338,18 @@ class Handler(http.server.BaseHTTPRequestHandler):
         time.sleep(faults.latency + (draws[0] < faults.slow) * faults.slow_seconds)
         self.is_cut = draws[1] < faults.cut
         name = urllib.parse.unquote(path)
-        for prefix, status in faults.deny.items():
+        is_write = self.command != "GET"
+        denied = faults.deny | (faults.deny_writes if is_write else {})
+        words = self.headers.get("Authorization", "").split()
+        if faults.token and len(words) < 2:  # "Bearer" and the token.
+            denied = {"": 401}
+        for prefix, status in denied.items():
             if prefix in name:
                 reason = {"error": {"code": status, "message": "denied by the test"}}
                 self._answer(status, reason)
                 return True
         if draws[2] < faults.failing:
-            self._answer(503, {})
+            self._answer(503 if draws[2] < faults.failing / 2 else 429, {})
             return True
         return False
 
@@ -290,16 +366,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if getattr(self, "is_cut", False) and len(body) > 1:
             self.wfile.write(body[: len(body) // 2])
             self.wfile.flush()
-            self.connection.close()
-            return
+            return self._hang_up()
         self.wfile.write(body)
 
 
-def serve(certificate, key, port, buckets=("bucket",)):
+class Server(http.server.ThreadingHTTPServer):
+    """A server whose clients may be killed in the middle of a request."""
+
+    daemon_threads = True
+    # A client opens many connections at the same time.
+    request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def serve(certificate, key, port, buckets=("bucket",), address="127.0.0.1"):
     """Return a server; `serve_forever` runs it."""
     handler = type("StoreHandler", (Handler,), {"store": Store(buckets)})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
-    server.daemon_threads = True
+    server = Server((address, port), handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     server.socket = context.wrap_socket(
@@ -309,7 +395,8 @@ def serve(certificate, key, port, buckets=("bucket",)):
 
 
 if __name__ == "__main__":
-    certificate, key, *port = sys.argv[1:]
-    served = serve(certificate, key, int(port[0]) if port else 443)
+    certificate, key, *rest = sys.argv[1:]
+    port, address = (*rest, *("443", "127.0.0.1")[len(rest) :])
+    served = serve(certificate, key, int(port), address=address)
     print("ready", flush=True)
     served.serve_forever()

@@ -27,21 +27,28 @@ def why_not():
 
 
 def environment(certificate):
-    """Return a client's environment: it trusts the server and needs no credentials."""
+    """Return a client's environment: it trusts the server and needs no credentials.
+
+    Copies of models go into the certificate's folder.
+    """
     return {
         **os.environ,
         "CURL_CA_BUNDLE": str(certificate),
         "NO_GCE_CHECK": "true",
         "GOOGLE_APPLICATION_CREDENTIALS": "",
         "PYTHONUNBUFFERED": "1",
+        "KERAS_HOME": os.path.join(os.path.dirname(certificate), "keras"),
     }
 
 
 def inside(command, folder):
     """Start the server and run the command inside the namespace."""
     hosts = folder / "hosts"
-    names = "".join(f"127.0.0.1 {name}\n" for name in ("localhost", *HOSTS))
-    hosts.write_text(names)
+    # Each server has an address of its own, so that several work at the same time.
+    high, low = divmod(os.getpid() % 2**16, 2**8)
+    address = f"127.77.{high}.{low}"
+    names = "".join(f"{address} {name}\n" for name in HOSTS)
+    hosts.write_text(f"127.0.0.1 localhost\n{names}")
     subprocess.run(["mount", "--bind", str(hosts), "/etc/hosts"], check=True)
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     subprocess.run(
@@ -52,7 +59,8 @@ def inside(command, folder):
         stderr=subprocess.DEVNULL,
     )
     server = subprocess.Popen(
-        [sys.executable, str(FOLDER / "gcs_server.py"), str(certificate), str(key)],
+        [sys.executable, str(FOLDER / "gcs_server.py")]
+        + [str(certificate), str(key), "443", address],
         stdout=subprocess.PIPE,
         text=True,
     )

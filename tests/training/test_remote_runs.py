@@ -10,6 +10,7 @@ import secrets
 import numpy as np
 import pytest
 import record_files
+import tensorflow as tf
 from killed_run import killed_at
 from record_files import MINI_CONFIG
 from test_pretraining import metrics, run
@@ -17,7 +18,7 @@ from test_pretraining import metrics, run
 from official_bert import files, object_store
 from official_bert.checkpoints import google, names
 from official_bert.data.records.record_set import open_record_set
-from official_bert.errors import UserError
+from official_bert.errors import StoreError, UserError
 from official_bert.training import saving
 from official_bert.training.logs.run_log import RATES, read_metrics
 
@@ -82,6 +83,32 @@ def test_the_incomplete_checkpoint_was_set_aside(continued):
 def test_no_claim_and_no_half_is_left(continued):
     left = object_store.list_directory(continued)
     assert not [name for name in left if name.startswith(".lease") or ".tmp" in name]
+
+
+def test_a_checkpoint_that_cannot_be_read_now_is_not_damaged(records, monkeypatch):
+    """The store may answer again later: nothing is set aside, no older step counts."""
+    directory = f"ram://run-{secrets.token_hex(4)}/output"
+    killed_at(5, lambda: run(records[1], directory), pytest.MonkeyPatch)
+    before = object_store.list_directory(directory)
+    with monkeypatch.context() as patch:
+        opened = tf.compat.v1.train.NewCheckpointReader
+
+        def refusing(prefix):
+            if prefix.endswith("model.ckpt-4"):
+                reason = "HTTP response code 403 with body '{}'"
+                text = (
+                    f"Error executing an HTTP request: {reason} when reading {prefix}"
+                )
+                raise tf.errors.DataLossError(None, None, text)
+            return opened(prefix)
+
+        patch.setattr(tf.compat.v1.train, "NewCheckpointReader", refusing)
+        with pytest.raises(StoreError, match=r"model\.ckpt-4: permission is denied"):
+            run(records[1], directory)
+    after = object_store.list_directory(directory)
+    assert {name for name in before if "ckpt" in name} <= set(after)
+    assert not [name for name in after if name.endswith(".damaged")]
+    assert names.numbered_checkpoints(directory) == [2, 4]
 
 
 def test_a_refused_run_leaves_nothing(records):

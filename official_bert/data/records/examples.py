@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from official_bert import files
+from official_bert import files, object_store
 from official_bert.data.records.tfrecord import is_packed
 from official_bert.errors import UserError
 
@@ -132,7 +132,9 @@ def read_examples(record_path: str) -> "Iterator[tf.train.Example]":
             f"{record_path} {what} at record {count}. Create it again."
         ) from error
     except tf.errors.OpError as error:
-        raise UserError(f"Cannot read {record_path}: {error.message}.") from error
+        raise object_store.error_of(error, record_path) or UserError(
+            f"Cannot read {record_path}: {error.message}."
+        ) from error
 
 
 def _names_in(example, record_path):

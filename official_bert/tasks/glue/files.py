@@ -8,11 +8,11 @@ removed. Bytes that are not UTF-8 are also removed, with a warning.
 import codecs
 import math
 import os
-import pathlib
 from collections.abc import Callable
 
 from absl import logging
 
+from official_bert import files
 from official_bert.errors import UserError, list_some
 from official_bert.tables.examples import Example
 from official_bert.tasks.glue.tasks import MSR_TRAIN, GlueTask
@@ -65,8 +65,8 @@ def _path_of(task, data_dir, split):
     """Return the path of a split's file, or None."""
     for name in task.layouts[split].files:
         for folder in (data_dir, os.path.join(data_dir, task.directory)):
-            path = os.path.normpath(os.path.join(folder, name))
-            if os.path.isfile(path):
+            path = files.normal(os.path.join(folder, name))
+            if files.is_file(path):
                 return path
     return None
 
@@ -129,7 +129,8 @@ def read_file(
 def _read_rows(path):
     """Yield (number from 1, cells) of each row that is not blank."""
     try:
-        content = pathlib.Path(path).read_bytes().removeprefix(codecs.BOM_UTF8)
+        with files.opened(path) as source:
+            content = source.read().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise UserError(f"Cannot read {path}: {error.strerror}.") from error
     invalid = []
@@ -191,7 +192,7 @@ def _label(text, task, where):
 def _msr_rows_of(path, split):
     """Return a function: cells of a row of `MSR_TRAIN` -> whether it is in a split."""
     ids_path = os.path.join(os.path.dirname(path), "dev_ids.tsv")
-    if not os.path.isfile(ids_path):
+    if not files.is_file(ids_path):
         raise UserError(
             f"{path} contains both the train and the dev set of mrpc. {ids_path}, "
             "which separates them, is missing. GLUE distributes it."

@@ -65,7 +65,7 @@ def write_submission(
 def missing_submissions(directory: str | os.PathLike[str]) -> list[str]:
     """Return the names of the server's files that a folder does not contain yet."""
     paths = {name: os.path.join(directory, name) for name in _SERVER_FILES}
-    return [name for name, path in paths.items() if not os.path.isfile(path)]
+    return [name for name, path in paths.items() if not files.is_file(path)]
 
 
 def zip_submission(directory: str | os.PathLike[str]) -> str:
@@ -92,5 +92,6 @@ def zip_submission(directory: str | os.PathLike[str]) -> str:
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         for name in _SERVER_FILES:
-            archive.write(os.path.join(directory, name), name)
+            with files.opened(os.path.join(directory, name)) as source:
+                archive.writestr(name, source.read())
     return path

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import os
-import pathlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -116,8 +115,9 @@ def write(
     odds_file = os.path.join(directory, "null_odds.json")
     if version_2_with_negative:
         _write(odds_file, {one.qas_id: one.null_odds for one in predictions})
-    else:  # Null odds of an earlier model do not belong to these answers.
-        pathlib.Path(odds_file).unlink(missing_ok=True)
+    elif files.exists(odds_file):
+        # Null odds of an earlier model do not belong to these answers.
+        files.remove(odds_file)
     lines = [
         json.dumps(_line(one, example.context), ensure_ascii=False) + "\n"
         for example, one in zip(examples, predictions, strict=True)

@@ -129,7 +129,11 @@ class RunLog:
             import tensorflow as tf
 
             folder = os.path.join(directory, "events")
-            self._events = tf.summary.create_file_writer(folder)
+            # A flush uploads all of a remote file again, and the next step waits.
+            rarely = {"max_queue": 100_000, "flush_millis": 30_000}
+            self._events = tf.summary.create_file_writer(
+                folder, **(rarely if files.is_remote(directory) else {})
+            )
         self._started, self._first = time.monotonic(), first_step
         self._total = total_steps
         self._bar = None
@@ -180,6 +184,8 @@ class RunLog:
         """Write the rows so far to disk, so that they survive a power failure."""
         if self._writes:
             self._metrics.sync()
+        if self._events is not None:
+            self._events.flush()
 
     def say(self, text: str) -> None:
         """Print a line without breaking the progress bar."""

@@ -13,7 +13,8 @@ r"""Fine-tune BERT on a GLUE task or on your table; evaluate and predict.
         --do_train --do_eval --do_predict
 
 To resume a stopped run, repeat the command. At the end, the output directory is a model
-with its labels: use it as predict.py --model=…. More in docs/how_to/classification.md.
+with its labels: use it as predict.py --model=…. More in
+docs/how_to/classification.md.
 """
 
 import dataclasses

@@ -88,13 +88,12 @@ class BertEncoder(keras.layers.Layer):
             ignored.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `dropout.dropout`; by default drawn from
-            the layer's own `keras.random.SeedGenerator`.
+            the layer's `keras.random.SeedGenerator`.
           output_attention_probs: whether to return the attention maps.
           output_embedding_table: whether to return the word embeddings as a
             tensor, for a `MaskedLM`. Some kernels then add both gradients of the
-            table in one matrix. A functional model that you save must take the
-            table from here: Keras saves a variable among the arguments as a
-            constant.
+            table in one matrix. A functional model must take the table from here:
+            Keras saves a variable among the arguments as a constant.
           kernels: `Kernels`, the functions of the layers; see `kernels.choose`.
 
         Returns:

@@ -109,7 +109,7 @@ BAD_OWN = {
 BAD_TRAIN = {
     "--task_name=MRPC": "--data_dir",
     "--data_dir=glue": "--task_name",
-    "--task_name=X --data_dir=glue": "'X' … mrpc",
+    "--task_name=X --data_dir=glue": "--task_name=X … mrpc",
     "--dev_file=own.csv": "--train_file",
     "--task_name=AX --data_dir=glue": "no train set",
     "--task_name=MRPC --data_dir=gone": "train.tsv … gone",

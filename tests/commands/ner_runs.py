@@ -86,7 +86,7 @@ BAD_ALONE = {
     ASK: "--do_train … --do_eval … --do_predict",
     f"{ASK} --do_eval": "--dev_file",
     f"{ASK} --do_predict": "--test_file",
-    "--do_eval --dev_file=iob1.dev": "no checkpoint",
+    "--do_eval --dev_file=iob1.dev": "No checkpoint",
     f"{START} --do_eval --dev_file=iob1.dev": "model … --do_train",
     "--init_checkpoint=classified --do_eval --dev_file=iob1.dev": "'classifier'",
     "--init_checkpoint=damaged --do_eval --dev_file=iob1.dev": "task.json is damaged",

@@ -107,7 +107,7 @@ BAD_V1 = {
     "--do_predict --predict_file=v2.json": "--version_2_with_negative",
     "--do_predict --predict_file=half.json": "half.json … half a character",
     "--ensemble_dirs=v1 --do_predict --predict_file=v1.json": "--ensemble_dirs",
-    "--max_seq_length=65": "--max_seq_length is 65 … 64 tokens",
+    "--max_seq_length=65": "--max_seq_length=65 … 64 tokens",
     "--max_seq_length=27": "27 … max_query_length 24 + 3",
     "--max_query_length=61": "64 … max_query_length 61 + 3",
     "--max_seq_length=4": "max_seq_length",

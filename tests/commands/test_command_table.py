@@ -54,7 +54,7 @@ def test_the_list_has_a_line_for_each_command(typed):
 
 
 def test_the_page_of_commands_is_the_table():
-    page = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    page = (ROOT / "docs" / "reference" / "command_line.md").read_text("utf-8")
     rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (.*) \|$", page, re.MULTILINE)
     assert rows == [
         (command.name, script_of(command), command.summary) for command in COMMANDS

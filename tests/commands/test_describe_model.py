@@ -39,7 +39,7 @@ def test_a_config_file(tmp_path):
 @pytest.mark.parametrize(("length", "is_told"), [(512, False), (513, True)])
 def test_what_a_model_cannot_read_is_told(length, is_told):
     done = describe("--size=tiny", f"--max_seq_length={length}")
-    assert ("positions for 512 tokens" in done.stdout) is is_told
+    assert ("cannot read this length" in done.stdout) is is_told
 
 
 def test_tensorflow_is_not_loaded():
@@ -68,7 +68,7 @@ def test_operations_of_other_lengths():
     done = describe(
         "--size=base", "--max_seq_length=512", "--max_predictions_per_seq=80"
     )
-    assert "512 tokens with 80 masked words: 3.01e+11" in done.stdout
+    assert "512 tokens with 80 masked tokens: 3.01e+11" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ BAD = {
     f"{MODEL} --export_dir=a-file": "--export_dir … a-file",
     f"{MODEL} --export_dir=a-file/below": "--export_dir … a-file/below",
     f"{MODEL} --export_dir=/proc/nowhere": "--export_dir … /proc/nowhere",
-    f"{MODEL} --export_dir=exports/reviews --version=1": "--version … choose another",
+    f"{MODEL} --export_dir=exports/reviews --version=1": "--version … Choose another",
     f"{MODEL} more": "more",
 }
 

@@ -65,7 +65,7 @@ BAD = {
     "no output": ([INIT, TEXT], ["Give --output_dir"]),
     "missing": (
         ["--init_checkpoint=none", TEXT, "--output_dir=x"],
-        ["no checkpoint", "none"],
+        ["No checkpoint", "none"],
     ),
     "no text": (
         [INIT, "--input_file=none.txt", "--output_dir=x"],

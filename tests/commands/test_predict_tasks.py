@@ -149,7 +149,7 @@ BAD = {
     ),
     "squad no pair": ("squad", "", "on ||| on\nthe horse\n", "line 2 has no ||| betwe"),
     "squad one": ("squad", "", '{"question": "on"}', 'has no text in "context"'),
-    "squad list": ("squad", "", '{"question": ["on"]}', 'has no "question"'),
+    "squad list": ("squad", "", '{"question": ["on"]}', 'has no text in "question"'),
     "squad late": (
         "squad",
         f"--input_file=late.txt {TO_FILE}",

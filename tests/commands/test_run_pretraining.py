@@ -166,7 +166,7 @@ BAD = {
     "output is a model": ({"output_dir": "model"}, ["model holds a model"]),
     "output of another model": (
         {"output_dir": "run"},
-        ["run/model.ckpt-7 is of the training of a different model"],
+        ["run/model.ckpt-7 belongs to a different model"],
     ),
     "output with other settings": (
         {"output_dir": "begun"},
@@ -327,7 +327,7 @@ def test_a_good_run(results, place):
         assert word in done["good"]["stdout"]
     assert (out / "bert_model.ckpt.index").exists()
     card = (out / "README.md").read_text()
-    assert "| updates | 2 |" in card and "| `--vocab_file` | vocab.txt |" in card
+    assert "| training steps | 2 |" in card and "| `--vocab_file` | vocab.txt |" in card
     run = json.loads((out / "run.json").read_text())
     assert run["flags"]["learning_rate"] == 1e-3
     names = {os.path.basename(name) for name in run["inputs"]}
@@ -345,7 +345,9 @@ def test_a_packed_run(results, place):
     """The mini records are full, so each record has its own row."""
     found = results[1]["packed"]
     assert found["status"] == 0, found["stderr"]
-    line = "--pack: 41 sequences in 41 rows of 32, 1.00 per row. Padding: 0.0% of"
+    line = (
+        "--pack: 41 sequences in 41 rows of 32 tokens, 1.00 per row. Padding: 0.0% of"
+    )
     assert line in found["stdout"]
     assert "step 2/2" in found["stdout"]
     manifest = json.loads((place / "out" / "packed" / "training.json").read_text())

@@ -271,7 +271,10 @@ def test_what_is_left_out_is_told(first):
     assert "swag.csv: 8 of 40 rows were left out" in said and "step 8/8" in said
     assert not (folder / "no-dev" / "eval_results.txt").exists()
     said = results["damaged-rows"]["stdout"]
-    assert "half.jsonl: 1 of 10 rows were left out" in said and "line 2" in said
+    assert (
+        "half.jsonl: 1 of 10 rows cannot be used and were left out" in said
+        and "line 2" in said
+    )
     assert "step 4/4" in said
 
 

@@ -60,7 +60,9 @@ def test_masked_records_are_refused(tmp_path):
 def test_a_trainer_and_its_records_agree_on_next_sentences(records, tmp_path):
     found = open_record_set(records, MINI_CONFIG)
     found.check_next_sentence_prediction(False)
-    with pytest.raises(UserError, match="was made with --nonext_sentence_prediction:"):
+    with pytest.raises(
+        UserError, match="was created with --nonext_sentence_prediction"
+    ):
         found.check_next_sentence_prediction(True)
     # Records of the original do not state this.
     open_record_set(

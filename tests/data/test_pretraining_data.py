@@ -198,7 +198,7 @@ def test_the_folder_of_the_records_is_created(create, tmp_path):
 def test_outputs_are_checked_before_the_work(create, tmp_path):
     with pytest.raises(UserError, match="twice"):
         create(["a", "a"])
-    with pytest.raises(UserError, match="is an input"):
+    with pytest.raises(UserError, match="is also an input"):
         create(["text.txt"], text="the bread.")
     with pytest.raises(UserError, match="text.txt is a file"):
         create(["text.txt/a"])

@@ -90,7 +90,7 @@ def test_long_pairs_are_cut():
 
 
 def test_masking_has_two_values():
-    with pytest.raises(UserError, match="--masking is often: it must be static or"):
+    with pytest.raises(UserError, match="--masking is often; it must be static or"):
         instances.InstanceSettings(masking="often")
 
 

@@ -131,7 +131,7 @@ def test_records_replace_nothing_that_they_are_made_of(tokenizer, tmp_path, outp
     plain = _write(tmp_path, "plain.txt", "使用\n")
     words = _write(tmp_path, "words.txt", "使用\n")
     before = (tmp_path / output).read_bytes()
-    with pytest.raises(UserError, match=f"{output} is an input"):
+    with pytest.raises(UserError, match=f"{output} is also an input"):
         pretraining_data.create_pretraining_data(
             [plain],
             [str(tmp_path / output)],

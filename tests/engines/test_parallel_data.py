@@ -333,7 +333,7 @@ def test_a_second_run_on_the_same_output_is_refused(create, tmp_path):
         ("one\n", {"outputs": ("../text.txt/a",)}, "text.txt is a file"),
         # The folder `none` does not exist, and is removed again.
         ("\n\n", {"outputs": ("none/a",)}, "contains no text"),
-        ("one\n", {"outputs": ("../text.txt",)}, "is an input"),
+        ("one\n", {"outputs": ("../text.txt",)}, "is also an input"),
     ],
 )
 def test_bad_input_is_a_sentence(create, tmp_path, text, options, message):
@@ -378,7 +378,7 @@ def test_what_no_records_may_replace(create, tmp_path, mini_folder, output):
     os.mkfifo(tmp_path / "out" / "pipe")
     if output == "../vocab.txt":
         (tmp_path / "vocab.txt").symlink_to(mini_folder / "vocab.txt")
-    with pytest.raises(UserError, match="is no file|is an input"):
+    with pytest.raises(UserError, match="is not a regular file|is also an input"):
         create(outputs=["0.tfrecord", output])
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["pipe"]
 

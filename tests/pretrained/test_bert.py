@@ -175,7 +175,7 @@ def test_a_keras_model_on_the_encoder_learns(bert):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((["a"], ["b", "c"]), "There are 1 texts and 2 text_pairs"),
+        ((["a"], ["b", "c"]), "There are 1 texts but 2 text_pairs"),
         ((["a"], None, LIMIT + 1), f"max_seq_length={LIMIT + 1} is too long"),
         ((["a"], None, 2), "max_seq_length is 2"),
         ((["a"], None, 9, "left"), "padding='left' is invalid. Choose 'longest' or"),

@@ -183,11 +183,15 @@ def test_a_mask_has_no_likelihood(bert):
 def test_too_long(bert):
     words = "the " * 30
     assert len(pseudo_log_likelihood(bert, words).tokens) == 30
-    refused("33 tokens .* up to 32", pseudo_log_likelihood, bert, words + "the")
+    refused("33 tokens, .* at most 32", pseudo_log_likelihood, bert, words + "the")
     half = "the " * 14
     assert 0 < next_sentence_probability(bert, half, half + "the") < 1
     refused(
-        "33 tokens .* up to 32", next_sentence_probability, bert, half, half + "the of"
+        "33 tokens, .* at most 32",
+        next_sentence_probability,
+        bert,
+        half,
+        half + "the of",
     )
 
 

@@ -145,7 +145,7 @@ def test_a_damaged_version_at_the_start(folder, caplog):
     (folder / "2").mkdir()
     (folder / "2" / "saved_model.pb").write_bytes(b"no graph")
     assert opened(folder).current.version == 1
-    assert caplog.text.count("Version 2 cannot be loaded") == 1
+    assert caplog.text.count("Version 2 could not be loaded") == 1
 
 
 def test_a_version_that_is_taken_away(folder):
@@ -166,7 +166,7 @@ def refused(folder):
     with pytest.raises(UserError) as error:
         opened(folder)
     message = str(error.value)
-    assert message.startswith("--model: ") and message.endswith(".")
+    assert message.startswith("--model") and message.endswith(".")
     assert "\n" not in message
     return message
 

@@ -220,7 +220,7 @@ def test_the_script_says_what_is_wrong(tmp_path):
     assert "does not exist" in folder.stderr
     same = run_script(f"--input_file={text}", f"--output_file={text}")
     assert same.returncode == 1
-    assert "is an input" in same.stderr
+    assert "is also an input" in same.stderr
     small = run_script(f"--input_file={text}", f"--output_file={tmp_path}/v")
     assert small.returncode == 0
     assert "smaller than --vocab_size=30522" in small.stdout

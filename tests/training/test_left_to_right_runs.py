@@ -42,7 +42,7 @@ def test_a_run_minimises_the_loss_of_words_alone(path, tmp_path, config):
 
 def test_records_without_random_sentences_are_for_that_alone(path, tmp_path):
     records = open_record_set(path, MINI_CONFIG)
-    with pytest.raises(UserError, match="made with --nonext_sentence_prediction"):
+    with pytest.raises(UserError, match="created with --nonext_sentence_prediction"):
         run(records, tmp_path / "run", num_train_steps=1)
 
 

@@ -34,7 +34,7 @@ def test_globs(url, pattern, names):
 
 def test_what_matches_nothing_is_an_error(url):
     for pattern in ("a/3*", "none/*"):
-        with pytest.raises(UserError, match="--input_file: .*(no file|cannot look)"):
+        with pytest.raises(UserError, match="--input_file: .*(no file|cannot list)"):
             spark_files.find_inputs(f"{url}/{pattern}")
     with pytest.raises(UserError, match="--runner=spark cannot read the standard"):
         spark_files.find_inputs("-")
@@ -70,7 +70,7 @@ def test_a_folder_of_another_run_stays(url, tmp_path):
     with spark_files.temporary_folder(f"{url}/work") as path:
         assert (tmp_path / "work").is_dir()
         with (
-            pytest.raises(UserError, match="work exists already"),
+            pytest.raises(UserError, match="work already exists"),
             spark_files.temporary_folder(path),
         ):
             pytest.fail("the folder was another run's")

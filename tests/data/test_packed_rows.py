@@ -249,8 +249,8 @@ def test_the_line_about_it(records):
     rows = records.index.num_rows
     after, before = (1 - tokens / (32 * number) for number in (rows, len(ALL)))
     assert records.describe_packing() == (
-        f"--pack: 63 sequences in {rows} rows of 32 tokens, {63 / rows:.2f} per row. Padding: "
-        f"{after:.1%} of the positions, {before:.1%} without --pack."
+        f"--pack: 63 sequences in {rows} rows of 32 tokens, {63 / rows:.2f} per row. "
+        f"Padding: {after:.1%} of the positions, {before:.1%} without --pack."
     )
 
 

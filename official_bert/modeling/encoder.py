@@ -82,13 +82,11 @@ class BertEncoder(keras.layers.Layer):
           inputs: dict with `input_ids` int [B, S], and optionally
             `input_mask` [B, S] (default: all tokens are real) and
             `segment_ids` [B, S] (default: all 0). Rows of several sequences
-            (`data.packed_rows`) have three other keys instead of `input_mask`:
+            (`data.packed_rows`) have other keys instead of `input_mask`:
             `sequence_numbers` [B, S], from 1, with 0 for padding;
-            `position_ids` [B, S]; and `pooled_positions` [B, N]. Other keys are
-            ignored.
+            `position_ids` [B, S]; and `pooled_positions` [B, N].
           training: whether dropout is active.
-          dropout_seed: int64 [2], see `dropout.dropout`; by default drawn from
-            the layer's `keras.random.SeedGenerator`.
+          dropout_seed: int64 [2], see `dropout.dropout`; default: drawn here.
           output_attention_probs: whether to return the attention maps.
           output_embedding_table: whether to return the word embeddings as a
             tensor, for a `MaskedLM`. Some kernels then add both gradients of the

@@ -409,7 +409,7 @@ def test_what_is_said_meanwhile(folder):
     assert "Initialized 87 variables from model" in said
     assert "Unused weights of the checkpoint: cls/predictions/output_bias" in said
     assert "Standard input: 1 of 3 lines have bytes that are not UTF-8" in said
-    assert "1 of 3 texts are longer than max_seq_length 32: 10 tokens were cut" in said
+    assert "1 of 3 texts are longer than max_seq_length=32: 10 tokens were cut" in said
     assert "1 of 3 texts have no tokens" in said
     assert "--use_tpu has no effect" in said
     assert [json.loads(line)["linex_index"] for line in done.stdout.splitlines()] == [

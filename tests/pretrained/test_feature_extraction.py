@@ -546,7 +546,7 @@ def test_out_of_memory(bert, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM")
 
     monkeypatch.setattr(feature_extraction, "_compiled", lambda *_: run)
-    match = "Out of memory with --batch_size=32; Use a smaller value"
+    match = "Out of memory with --batch_size=32. Use a smaller value"
     refused(match, sentence_vectors, bert, ["the"], reading=LENGTH)
 
 

@@ -94,7 +94,7 @@ def test_lines_and_positions(folder):
 
 
 def test_a_missing_object_is_one_sentence(folder):
-    with pytest.raises(UserError, match=f"{folder}/gone: it does not exist. Check"):
+    with pytest.raises(UserError, match=f"{folder}/gone: it does not exist: check"):
         files.read_text(f"{folder}/gone", "text")
     files.remove(f"{folder}/gone")
 

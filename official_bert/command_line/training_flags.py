@@ -42,7 +42,7 @@ flags.DEFINE_enum(
     "optimizer",
     "adam",
     ("adam", "lamb"),
-    "adam: the original optimizer. lamb: Lamb of Keras.",
+    "adam: the original optimizer. lamb: for batches of thousands (You et al., 2020).",
 )
 flags.DEFINE_bool(
     "bias_correction",

@@ -1,6 +1,5 @@
 """`BertAdam`: BERT's Adam with decoupled weight decay; and LAMB."""
 
-import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,33 +8,11 @@ import keras
 import tensorflow as tf
 
 from official_bert.checkpoints import names
-from official_bert.training.schedule import WarmupLinearDecay
 
 # A variable whose name contains one of these has no weight decay. With Google's names
 # these are the LayerNorm parameters and all biases, including `output_bias`. Embedding
 # tables have weight decay.
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
-
-
-@dataclasses.dataclass(frozen=True)
-class OptimizationSettings:
-    """The flags of the optimizer, with the same names."""
-
-    learning_rate: float
-    num_train_steps: int
-    num_warmup_steps: int = 0
-    optimizer: str = "adam"
-    bias_correction: bool = False
-
-
-def make_optimizer(settings: OptimizationSettings) -> keras.optimizers.Optimizer:
-    """Return the optimizer of `OptimizationSettings`, not built yet."""
-    schedule = WarmupLinearDecay(
-        settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
-    )
-    if settings.optimizer == "lamb":
-        return BertLamb(schedule)
-    return BertAdam(schedule, bias_correction=settings.bias_correction)
 
 
 def decays(

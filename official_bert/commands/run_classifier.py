@@ -17,6 +17,8 @@ with its labels: use it as predict.py --model=…. More in docs/finetuning.md.
 """
 
 import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from absl import flags
 
@@ -39,6 +41,9 @@ from official_bert.tasks.classifier.datasets import as_own_files
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.glue import tfds as glue_tfds
 from official_bert.tasks.glue.tasks import find_task
+
+if TYPE_CHECKING:
+    from official_bert.fine_tuning.job import FineTuningJob
 
 FILES = ("train_file", "dev_file", "test_file")
 COLUMNS = ("text_column", "text_b_column", "label_column", "label_kind")
@@ -140,13 +145,21 @@ flags.DEFINE_string(
 
 def main() -> None:
     """Check the flags and the data, then train, evaluate and predict."""
+    run()
+
+
+def run(
+    adapt: "Callable[[FineTuningJob], FineTuningJob]" = lambda job: job,
+) -> None:
+    """Run the command; `adapt` may change the `FineTuningJob` of the training."""
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
     data = _read_data()
     if FLAGS.do_train:
         with fine_tuning_flags.opened_start(strategy) as start:
-            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+            job = adapt(_make_job(start, data))
+            if not fine_tuning_flags.fine_tune(strategy, job):
                 return
     if not fine_tuning_flags.is_chief(strategy):
         return

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -221,7 +222,7 @@ def _fingerprint(records, settings):
 
 def _recipes(records, settings):
     """Return the recipes that are on, for the fingerprint."""
-    values = {}
+    values: dict[str, Any] = {}
     if records.masking_rate:
         values["masked_lm_prob"] = str(records.masking_rate)
     if settings.batch_size_steps:

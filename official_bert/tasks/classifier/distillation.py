@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from official_bert.errors import UserError
 from official_bert.fine_tuning import outputs
-from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.job import FineTuningJob, crc32_of
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.modeling.distillation import (
@@ -147,7 +146,7 @@ def _check(job, teacher):
         )
 
 
-def _taught(train_set: FeatureSet, teacher: ClassifierPredictor, layers: list[int]):
+def _taught(train_set, teacher, layers):
     """Return the training examples as `TaughtFeatures`."""
     model = teacher.model
 
@@ -162,7 +161,14 @@ def _taught(train_set: FeatureSet, teacher: ClassifierPredictor, layers: list[in
     score = outputs.compile_model(compute)
     rows = outputs.run_examples(score, train_set, teacher.batch_size)
     return [
-        TaughtFeatures(*one, row["logits"], row["vectors"])
+        TaughtFeatures(
+            one.input_ids,
+            one.segment_ids,
+            one.label_id,
+            one.num_cut,
+            row["logits"],
+            row["vectors"],
+        )
         for one, row in zip(train_set.features, rows, strict=True)
     ]
 

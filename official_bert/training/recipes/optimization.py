@@ -77,5 +77,5 @@ def make_schedule(
     """Return the learning-rate schedule of `OptimizationSettings`."""
     values = settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
     if settings.learning_rate_schedule == CONSTANT_DECAY:
-        return WarmupConstantDecay(*values, num_decay_steps=settings.num_decay_steps)
+        return WarmupConstantDecay(*values, settings.num_decay_steps or 1)
     return WarmupLinearDecay(*values)

@@ -104,7 +104,7 @@ def test_a_masked_model_continues_from_a_causal_one(records, tmp_path):
     last = f"model.ckpt-{STEPS}"
     assert_same_bytes(tensors(second / last), tensors(whole / last))
     assert [row["step"] for row in metrics(whole) if "loss" in row] == [5, 6]
-    # The learning rate goes on, and Adam keeps its moments.
+    # The learning rate continues, and Adam keeps its moments.
     rates = [
         row["learning_rate"]
         for each in (first, whole)

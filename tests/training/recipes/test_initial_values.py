@@ -14,7 +14,7 @@ CONFIG = dataclasses.replace(MINI_CONFIG, num_hidden_layers=2, hidden_size=64)
 
 
 def ratios(variant):
-    """Return name -> factor by which the variant changes each weight."""
+    """Return name -> factor of the variant for each weight."""
     values = []
     for name in (initial_values.ORIGINAL, variant):
         keras.utils.set_random_seed(1)

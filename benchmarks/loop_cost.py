@@ -138,10 +138,11 @@ def measure(batch_size, length, predictions, iterations_per_loop, steps, rounds)
 
 
 def _settings(batch_size):
-    from official_bert.training import loop, optimizer, runs
+    from official_bert.training import loop, runs
+    from official_bert.training.recipes import optimization
     from official_bert.training.step import StepSettings
 
-    optimization = optimizer.OptimizationSettings(
+    schedule = optimization.OptimizationSettings(
         learning_rate=1e-4, num_train_steps=10**9, num_warmup_steps=0
     )
     loop_settings = loop.LoopSettings(
@@ -155,7 +156,7 @@ def _settings(batch_size):
         output_dir="",
         init_checkpoint=None,
         continue_from=None,
-        optimization=optimization,
+        optimization=schedule,
         step=StepSettings(seed=1),
         loop=loop_settings,
         precision="float32",

@@ -161,7 +161,7 @@ def _settings(precision):
     """Return the `RunSettings` of a run with default flags."""
     from official_bert.training import runs
     from official_bert.training.loop import LoopSettings
-    from official_bert.training.optimizer import OptimizationSettings
+    from official_bert.training.recipes.optimization import OptimizationSettings
     from official_bert.training.step import StepSettings
 
     return runs.RunSettings(

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 # Google's optimizer slots are `<variable>/adam_m` and `<variable>/adam_v`.
 FIRST_MOMENT, SECOND_MOMENT = "adam_m", "adam_v"
 LAMB_MOMENTS = ("lamb_m", "lamb_v")
+# Slots of the recipes: momentum of Muon, and average of the weights.
+MUON_MOMENTUM, WEIGHT_AVERAGE = "muon_m", "weight_average"
+_SLOTS = (FIRST_MOMENT, SECOND_MOMENT, *LAMB_MOMENTS, MUON_MOMENTUM, WEIGHT_AVERAGE)
 GLOBAL_STEP = "global_step"
 # Prefix of other training state in a checkpoint.
 TRAINING = "training/"
@@ -38,7 +41,7 @@ def google_name(variable: "keras.Variable") -> str:
 def is_weight(name: str) -> bool:
     """Return whether a checkpoint entry belongs to the model, not the optimizer."""
     leaf = name.rsplit("/", 1)[-1]
-    of_optimizer = leaf in (FIRST_MOMENT, SECOND_MOMENT, *LAMB_MOMENTS, GLOBAL_STEP)
+    of_optimizer = leaf in (*_SLOTS, GLOBAL_STEP)
     return not of_optimizer and not name.startswith(TRAINING)
 
 

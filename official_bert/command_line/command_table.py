@@ -83,6 +83,12 @@ COMMANDS = (
         "swag", "run_swag", FINE_TUNING, "Fine-tune on SWAG or other multiple choice."
     ),
     Command("embed", "run_embedding", FINE_TUNING, "Train sentence embeddings."),
+    Command(
+        "distill",
+        "distill",
+        FINE_TUNING,
+        "Train a small classifier from a fine-tuned one.",
+    ),
     Command("predict", "predict", USE, "Run a fine-tuned model of any task."),
     Command("fill-mask", "fill_mask", USE, "Predict masked tokens, or score a text."),
     Command("features", "extract_features", USE, "Write vectors of tokens or texts."),

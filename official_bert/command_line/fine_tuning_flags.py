@@ -12,6 +12,7 @@ from official_bert import files, given_paths
 from official_bert.command_line import found_models, training_flags
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.recipes import stable_flags
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 from official_bert.fine_tuning.task_file import has_task
@@ -154,6 +155,7 @@ def describe_run(file_flags: Sequence[str], datasets: "Iterable[Dataset]" = ()) 
 def _check():
     """Raise `UserError` if these flags contradict each other."""
     training_flags.check()
+    stable_flags.check()
     _check_sweep()
     checkpoint, directory = locate(FLAGS.model), FLAGS.output_dir
     if (

@@ -29,6 +29,8 @@ OWN_FLAGS = {
         *("input_file", "eval_input_file", "max_predictions_per_seq"),
         *("num_train_steps", "num_warmup_steps", "continue_from", "max_eval_steps"),
         *("next_sentence_prediction", "skip_padding", "pack"),
+        *("learning_rate_schedule", "num_decay_steps", "batch_size_steps"),
+        *("masked_lm_prob", "dropout", "initializer"),
     },
     "run_classifier": {
         *("task_name", "tfds", "text_column", "text_b_column"),
@@ -46,6 +48,7 @@ OWN_FLAGS = {
 FINE_TUNING_FLAGS = {
     *("num_train_epochs", "warmup_proportion", "pad_to_max_seq_length", "num_seeds"),
     *("grid", "do_predict", "predict_batch_size", "train_file"),
+    *("layer_decay", "reinit_layers", "average_last"),
     *("dataset", "data_dir"),
 }
 # Sizes that normally come from the data, here those of the paper's tasks: tags of

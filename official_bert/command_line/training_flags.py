@@ -41,8 +41,9 @@ flags.DEFINE_integer(
 flags.DEFINE_enum(
     "optimizer",
     "adam",
-    ("adam", "lamb"),
-    "adam: the original optimizer. lamb: Lamb of Keras.",
+    ("adam", "lamb", "muon"),
+    "adam: the original optimizer. lamb: for batches of thousands (You et al., 2020). "
+    "muon: Muon of Keras for the matrices of the encoder, adam for the rest.",
 )
 flags.DEFINE_bool(
     "bias_correction",
@@ -155,10 +156,10 @@ def check() -> None:
             f"--use_tpu and --strategy={FLAGS.strategy} contradict each other. Give "
             "only one of them."
         )
-    if FLAGS.bias_correction and FLAGS.optimizer != "adam":
+    if FLAGS.bias_correction and FLAGS.optimizer == "lamb":
         raise UserError(
-            "--bias_correction works only with --optimizer=adam. Leave it out: "
-            f"{FLAGS.optimizer} always corrects bias."
+            "--bias_correction does not work with --optimizer=lamb. Leave it out: lamb "
+            "always corrects bias."
         )
     if FLAGS.early_stopping_patience and not FLAGS.do_eval:
         raise UserError("--early_stopping_patience counts evaluations. Add --do_eval.")

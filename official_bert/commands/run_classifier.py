@@ -18,6 +18,8 @@ docs/how_to/classification.md.
 """
 
 import dataclasses
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from absl import flags
 
@@ -40,6 +42,9 @@ from official_bert.tasks.classifier.datasets import as_own_files
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.glue import tfds as glue_tfds
 from official_bert.tasks.glue.tasks import find_task
+
+if TYPE_CHECKING:
+    from official_bert.fine_tuning.job import FineTuningJob
 
 FILES = ("train_file", "dev_file", "test_file")
 COLUMNS = ("text_column", "text_b_column", "label_column", "label_kind")
@@ -141,13 +146,21 @@ flags.DEFINE_string(
 
 def main() -> None:
     """Check the flags and the data, then train, evaluate and predict."""
+    run()
+
+
+def run(
+    adapt: "Callable[[FineTuningJob], FineTuningJob]" = lambda job: job,
+) -> None:
+    """Run the command; `adapt` may change the `FineTuningJob` of the training."""
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
     data = _read_data()
     if FLAGS.do_train:
         with fine_tuning_flags.opened_start(strategy) as start:
-            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+            job = adapt(_make_job(start, data))
+            if not fine_tuning_flags.fine_tune(strategy, job):
                 return
     if not fine_tuning_flags.is_chief(strategy):
         return

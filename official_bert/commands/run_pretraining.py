@@ -24,6 +24,7 @@ from official_bert.command_line.flag_values import (
     locate,
     require,
 )
+from official_bert.command_line.recipes import pretraining_flags as recipe_flags
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -140,7 +141,9 @@ def main() -> None:
         with any_format.opened(paths["init_checkpoint"]) as checkpoint:
             config = model_directory.config_of(checkpoint)
     train_set, eval_set = _open_records(config, paths["vocab_file"])
+    recipes = recipe_flags.settings()
     if FLAGS.do_train:
+        train_set = recipe_flags.with_masking_rate(train_set)
         if FLAGS.pack:
             train_set = train_set.packed()
             if strategies.is_chief(strategy):
@@ -151,13 +154,15 @@ def main() -> None:
                 "describes %s.",
                 given_paths.named(train_set.unchecked_files),
             )
-        train_set.check_batch_size(FLAGS.train_batch_size)
-        strategies.check_shares(
-            strategy, FLAGS.train_batch_size, FLAGS.micro_batch_size
-        )
+        sizes = [size for _, size in recipes["batch_size_steps"]]
+        for size in [FLAGS.train_batch_size, *sizes]:
+            train_set.check_batch_size(size)
+            strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
     from official_bert.training import pretraining
 
-    settings = training_flags.settings(pretraining.PretrainingSettings, **paths)
+    settings = training_flags.settings(
+        pretraining.PretrainingSettings, **paths, **recipes
+    )
     complete = pretraining.run(strategy, config, train_set, eval_set, settings)
     if not strategies.is_chief(strategy) or not complete:
         return
@@ -174,6 +179,7 @@ def _check_flags():
             "model, or --model to start from existing weights."
         )
     training_flags.check()
+    recipe_flags.check()
     training_flags.require_one_of("do_train", "do_eval")
     if FLAGS.stop_at_step and FLAGS.stop_at_step > FLAGS.num_train_steps:
         raise UserError(

@@ -10,11 +10,12 @@ of S tokens and P predictions; a row has at most S words.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, Self
 
 import tensorflow as tf
 
 from official_bert.data.masking import MaskingMix
+from official_bert.errors import UserError
 
 # Purposes of masks; each has its own random numbers.
 TRAINING, EVALUATION = 0, 1
@@ -53,6 +54,72 @@ class MaskingRules:
         return rules
 
 
+@dataclasses.dataclass(frozen=True)
+class MaskingRate:
+    """The share of masked tokens in training, which may change over the run.
+
+    The rate is a pure function of the training step, so that a resumed run draws the
+    same masks. Sources: a constant rate up to 0.4, Wettig et al. (2023); a decreasing
+    rate, Ankner et al. (2023).
+
+    Attributes:
+      start: the rate at step 0.
+      end: the rate after the last step.
+      num_train_steps: number of steps from `start` to `end`.
+    """
+
+    start: float
+    end: float
+    num_train_steps: int
+
+    @classmethod
+    def parse(cls, text: str, num_train_steps: int) -> Self:
+        """Return the rate for "0.4" (constant) or "0.30:0.15" (linear).
+
+        Raises:
+          UserError: the text is neither of the two, or a rate is not between 0 and 1.
+        """
+        parts = text.split(":")
+        try:
+            rates = [float(part) for part in parts]
+        except ValueError:
+            rates = []
+        if len(rates) not in (1, 2) or not all(0 < rate < 1 for rate in rates):
+            raise UserError(
+                f"--masked_lm_prob={text} is invalid. Give one rate between 0 and 1, "
+                "such as 0.4, or the first and the last rate, such as 0.30:0.15."
+            )
+        return cls(rates[0], rates[-1], num_train_steps)
+
+    def __str__(self) -> str:
+        ends = [self.start] if self.start == self.end else [self.start, self.end]
+        return ":".join(map(str, ends))
+
+    @property
+    def highest(self) -> float:
+        """The highest rate of the run."""
+        return max(self.start, self.end)
+
+    def at(self, step: int | tf.Tensor) -> float | tf.Tensor:
+        """Return the rate of the batch of a step (from 0): a float64 scalar."""
+        if self.start == self.end:
+            return self.start
+        share = tf.cast(step, tf.float64) / self.num_train_steps
+        return self.start + (self.end - self.start) * tf.minimum(share, 1.0)
+
+    def widest(self, rules: MaskingRules, max_seq_length: int) -> MaskingRules:
+        """Return rules with room for the masked tokens of the highest rate.
+
+        Args:
+          rules: `MaskingRules` of the records.
+          max_seq_length: S.
+        """
+        most = max(1, round(max_seq_length * self.highest))
+        return dataclasses.replace(
+            rules, masked_lm_prob=self.highest, max_predictions_per_seq=most
+        )
+
+
 def mask(
     features: dict[str, tf.Tensor],
     rules: MaskingRules,
@@ -60,6 +127,7 @@ def mask(
     purpose: int,
     first_row: int | tf.Tensor,
     chosen: tf.Tensor | None = None,
+    masked_lm_prob: float | tf.Tensor | None = None,
 ) -> dict[str, tf.Tensor]:
     """Mask rows with consecutive numbers, or some of them.
 
@@ -73,6 +141,7 @@ def mask(
       first_row: int64 scalar, number of the first row.
       chosen: bool of any shape, true for the B consecutive row numbers to use,
         counted from `first_row`; None for all.
+      masked_lm_prob: share of the tokens to mask; by default that of the rules.
 
     Returns:
       dict with the features of static records: `input_ids` with masks, and
@@ -93,7 +162,7 @@ def mask(
         random = tf.boolean_mask(random, tf.reshape(chosen, [-1]))
     order, kinds, others = tf.split(random, [length, most, most], axis=1)
     candidates = _candidates(used, features["segment_ids"])
-    wanted = count_to_predict(used, rules)[:, tf.newaxis]
+    wanted = count_to_predict(used, rules, masked_lm_prob)[:, tf.newaxis]
     if rules.do_whole_word_mask:
         picked = _pick_words(candidates, continues, order, wanted)
     else:
@@ -158,18 +227,24 @@ def _candidates(used, segment_ids):
     return (places > 0) & (places < end - 1) & (places != of_segment_a - 1)
 
 
-def count_to_predict(used: tf.Tensor, rules: MaskingRules) -> tf.Tensor:
+def count_to_predict(
+    used: tf.Tensor,
+    rules: MaskingRules,
+    masked_lm_prob: float | tf.Tensor | None = None,
+) -> tf.Tensor:
     """Return the maximum number of tokens to mask, like `masking.count_to_predict`.
 
     Args:
       used: int32 [B], tokens of each row.
       rules: `MaskingRules`.
+      masked_lm_prob: share of the tokens to mask; by default that of the rules.
 
     Returns:
       int32 [B].
     """
     # float64, as in `masking.count_to_predict`.
-    share = tf.round(tf.cast(used, tf.float64) * rules.masked_lm_prob)
+    prob = rules.masked_lm_prob if masked_lm_prob is None else masked_lm_prob
+    share = tf.round(tf.cast(used, tf.float64) * prob)
     most = rules.max_predictions_per_seq
     return tf.clip_by_value(tf.cast(share, tf.int32), 1, most)
 

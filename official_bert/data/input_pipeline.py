@@ -45,6 +45,7 @@ def training_batches(
     first_batch: int = 0,
     rows: tuple[int, int] | None = None,
     packing: RowPacking | None = None,
+    masking_rate: dynamic_masking.MaskingRate | None = None,
 ) -> tf.data.Dataset:
     """Return the endless stream of training batches from batch `first_batch`.
 
@@ -57,6 +58,7 @@ def training_batches(
       rows: (start, stop), the rows of each batch to return; None for all. Other
         rows are not parsed, and files with only such rows are not opened.
       packing: `RowPacking` used for `index`; None for rows of one record.
+      masking_rate: `MaskingRate`; by default that of the masking rules.
 
     Returns:
       `tf.data.Dataset` of dicts: int32 [stop - start, S] and so on, float32
@@ -70,8 +72,19 @@ def training_batches(
     batches = _serialized_batches(index, batch_size, seed, first_batch, rows, packing)
     first_row = first_batch * batch_size + (rows[0] if rows else 0)
     random = seed, dynamic_masking.TRAINING
+
+    def prob(batch):
+        return masking_rate.at(first_batch + batch) if masking_rate else None
+
     return _parsed(
-        batches, index.files, record_format, batch_size, first_row, random, packing
+        batches,
+        index.files,
+        record_format,
+        batch_size,
+        first_row,
+        random,
+        packing,
+        prob,
     )
 
 
@@ -257,11 +270,21 @@ def _window_rows(index, packing, lane, window_size, epoch, window, skipped):
     return pool.map(shuffle)
 
 
-def _parsed(batches, paths, record_format, batch_size, first_row, random, packing=None):
+def _parsed(
+    batches,
+    paths,
+    record_format,
+    batch_size,
+    first_row,
+    random,
+    packing=None,
+    prob=lambda batch: None,
+):
     """Parse batches of serialized records, check their numbers, and mask them.
 
     `first_row` is the number of the first row of the first batch. `random` is
-    the seed and purpose of the masks; see `dynamic_masking.mask`.
+    the seed and purpose of the masks, and `prob` maps a batch, from 0, to their
+    rate; see `dynamic_masking.mask`.
     """
     seed, purpose = random
 
@@ -276,7 +299,9 @@ def _parsed(batches, paths, record_format, batch_size, first_row, random, packin
             features = left_to_right.predict_next(features)
         elif record_format.masking is not None:
             rules = record_format.masking
-            features = dynamic_masking.mask(features, rules, seed, purpose, first, held)
+            features = dynamic_masking.mask(
+                features, rules, seed, purpose, first, held, prob(batch)
+            )
         return packing.join(features, held) if packing else features
 
     numbered = batches.enumerate()

@@ -22,6 +22,8 @@ from official_bert.fine_tuning.outputs import compile_model, make_evaluate_rows
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
 from official_bert.training import loop, runs, saving, strategies
+from official_bert.training.recipes import top_layers
+from official_bert.training.recipes.stable_adam import averaged_weights
 from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
@@ -101,6 +103,7 @@ class FineTuningSettings(runs.RunSettings):
 
     eval_batch_size: int
     pad_to_max_seq_length: bool
+    reinit_layers: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -154,6 +157,8 @@ class FineTuningJob:
       trouble: function: dict of scores -> a sentence about a model that is not
         usable, or None.
       reads_padding: whether the loss includes the model's outputs at padding.
+      written_model: function: trained model -> model to write, for models with parts
+        that only training needs.
     """
 
     start: Start
@@ -170,6 +175,7 @@ class FineTuningJob:
     )
     trouble: Callable[[Mapping[str, float]], str | None] = lambda row: None
     reads_padding: bool = False
+    written_model: Callable[[keras.Model], keras.Model] = lambda model: model
 
     @property
     def best_by(self) -> str:
@@ -212,6 +218,8 @@ def fingerprint(job: FineTuningJob, settings: FineTuningSettings) -> dict[str, A
     values = runs.fingerprint(job.start.config, job.fingerprint, settings)
     if settings.pad_to_max_seq_length:
         values["pad_to_max_seq_length"] = True
+    if settings.reinit_layers:
+        values["reinit_layers"] = settings.reinit_layers
     return values
 
 
@@ -243,10 +251,8 @@ def fine_tune(
         evaluate = None
         if job.dev_set:
             size = settings.eval_batch_size
-            evaluate = job.dev_set.make_evaluate(state.model, size)
-        run_id = runs.resume_or_begin(
-            strategy, state, fingerprint(job, settings), settings
-        )
+            evaluate = _of_average(state, job.dev_set.make_evaluate(state.model, size))
+        run_id = _resume_or_begin(strategy, state, job, settings)
         before, train_set = state.step, job.train_set
         # A TPU compiles a new program for each length.
         if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
@@ -279,10 +285,33 @@ def fine_tune(
         # After the run, a user or a threshold search may have edited the task. Keep it.
         is_there = was_done and _holds(settings.output_dir, best)
         if strategies.is_chief(strategy) and not is_there:
-            _write_model(settings.output_dir, state.model, job, best, row)
+            with averaged_weights(state.model, state.optimizer):
+                model = job.written_model(state.model)
+                _write_model(settings.output_dir, model, job, best, row)
         # All workers wait until the chief has written the model.
         strategies.end_together(strategy)
         return {"global_step": best, **row}
+
+
+def _resume_or_begin(strategy, state, job, settings):
+    """Begin or resume a run, with new top layers if asked; return the run's id."""
+    config, count = job.start.config, settings.reinit_layers
+    values = top_layers.initial_values(state.model, config, count)
+    values_of_run = fingerprint(job, settings)
+    run_id = runs.resume_or_begin(strategy, state, values_of_run, settings)
+    if not state.step:
+        top_layers.assign(state.model, values)
+    return run_id
+
+
+def _of_average(state, evaluate):
+    """Return a function that evaluates the averaged weights, if there are any."""
+
+    def evaluate_average(*arguments):
+        with averaged_weights(state.model, state.optimizer):
+            return evaluate(*arguments)
+
+    return evaluate_average
 
 
 def _restore_best(strategy, state, run_id, directory):

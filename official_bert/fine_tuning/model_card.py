@@ -196,7 +196,7 @@ def _training(directory, task):
         ("batch size (sequences)", run["train_batch_size"]),
         (
             "learning rate",
-            f"{run['learning_rate']:g}, warm-up over {warmup:,}, then linear to 0",
+            f"{run['learning_rate']:g}, warm-up over {warmup:,}, then {_decay(run)}",
         ),
         ("optimizer", optimizer),
         ("seed", run["seed"]),
@@ -208,6 +208,13 @@ def _training(directory, task):
         if name in run:
             rows.append((name.replace("num_", "training "), f"{run[name]:,}"))
     return rows
+
+
+def _decay(run):
+    """Return the course of the learning rate after warm-up, in words."""
+    if run.get("num_decay_steps"):
+        return f"constant, with a decay to 0 over the last {run['num_decay_steps']:,}"
+    return "linear to 0"
 
 
 def _scores(directory):

@@ -1,6 +1,5 @@
 """`BertAdam`: BERT's Adam with decoupled weight decay; and LAMB."""
 
-import dataclasses
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,33 +8,11 @@ import keras
 import tensorflow as tf
 
 from official_bert.checkpoints import names
-from official_bert.training.schedule import WarmupLinearDecay
 
 # A variable whose name contains one of these has no weight decay. With Google's names
 # these are the LayerNorm parameters and all biases, including `output_bias`. Embedding
 # tables have weight decay.
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
-
-
-@dataclasses.dataclass(frozen=True)
-class OptimizationSettings:
-    """The flags of the optimizer, with the same names."""
-
-    learning_rate: float
-    num_train_steps: int
-    num_warmup_steps: int = 0
-    optimizer: str = "adam"
-    bias_correction: bool = False
-
-
-def make_optimizer(settings: OptimizationSettings) -> keras.optimizers.Optimizer:
-    """Return the optimizer of `OptimizationSettings`, not built yet."""
-    schedule = WarmupLinearDecay(
-        settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
-    )
-    if settings.optimizer == "lamb":
-        return BertLamb(schedule)
-    return BertAdam(schedule, bias_correction=settings.bias_correction)
 
 
 def decays(
@@ -160,15 +137,20 @@ class BertAdam(keras.optimizers.Optimizer):
 
 @keras.saving.register_keras_serializable("official_bert")
 class BertLamb(keras.optimizers.Lamb):
-    """Keras' LAMB (You et al., 2020) with the original's decay exclusions.
+    """LAMB as published (You et al., 2020, Algorithm 2), for batches of thousands.
 
-    Use it for batches of thousands of sequences. As in Keras, weight decay is separate
-    from the trust ratio, and the ratio applies to every variable, excluded or not.
+        r = m̂ / (√v̂ + ε) + decay θ
+        θ = θ - lr (|θ| / |r|) r
+
+    m̂ and v̂ are Adam's moments with bias correction. The trust ratio |θ| / |r| is 1 if
+    one of the norms is 0. LayerNorm parameters and biases have neither decay nor trust
+    ratio, as in the authors' code. `keras.optimizers.Lamb` differs: it applies decay
+    before the trust ratio, and the ratio to every variable.
 
     Args:
       learning_rate: float or schedule.
-      weight_decay_rate: weight decay per step, in units of the learning rate.
-      epsilon: added to √v, outside the root.
+      weight_decay_rate: weight decay, added to the update inside the trust ratio.
+      epsilon: added to √v̂, outside the root.
       **kwargs: arguments of `keras.optimizers.Lamb`.
     """
 
@@ -186,7 +168,7 @@ class BertLamb(keras.optimizers.Lamb):
     def build(self, var_list: Sequence[keras.Variable]) -> None:
         """Create both moments of each variable, as zeros."""
         super().build(var_list)
-        self._decayed = [decays(variable) for variable in var_list]
+        self._adapted = [decays(variable) for variable in var_list]
 
     def slots(self) -> dict[str, list[keras.Variable]]:
         """Return name in checkpoints -> list of variables."""
@@ -196,12 +178,29 @@ class BertLamb(keras.optimizers.Lamb):
     def update_step(
         self, gradient: tf.Tensor, variable: keras.Variable, learning_rate: tf.Tensor
     ) -> None:
-        """Apply weight decay to one variable, then update it and its moments."""
-        if self._decayed[self._get_variable_index(variable)] and self.weight_decay_rate:
-            kept = 1.0 - tf.cast(learning_rate, variable.dtype) * self.weight_decay_rate
-            variable.assign(variable * kept)
-        super().update_step(gradient, variable, learning_rate)
+        """Update one variable and its moments in place."""
+        index = self._get_variable_index(variable)
+        m, v = self._momentums[index], self._velocities[index]
+        rate = tf.cast(learning_rate, variable.dtype)
+        gradient = tf.cast(gradient, variable.dtype)
+        step = tf.cast(self.iterations + 1, variable.dtype)
+        m.assign_add((gradient - m) * (1.0 - self.beta_1))
+        v.assign_add((tf.square(gradient) - v) * (1.0 - self.beta_2))
+        corrected = m / (1.0 - self.beta_1**step)
+        root = tf.sqrt(v / (1.0 - self.beta_2**step))
+        update = corrected / (root + self.epsilon)
+        if self._adapted[index]:
+            update += self.weight_decay_rate * tf.convert_to_tensor(variable)
+            update *= _trust_ratio(tf.convert_to_tensor(variable), update)
+        variable.assign_sub(rate * update)
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {**super().get_config(), "weight_decay_rate": self.weight_decay_rate}
+
+
+def _trust_ratio(weights, update):
+    """Return |weights| / |update|, or 1 if one of them is 0."""
+    norms = tf.norm(weights), tf.norm(update)
+    ratio = tf.math.divide_no_nan(*norms)
+    return tf.where(ratio > 0, ratio, tf.ones_like(ratio))

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
@@ -24,6 +25,7 @@ from official_bert.modeling.pretraining import (
 from official_bert.training import loop, runs, strategies
 from official_bert.training.evaluation import make_loss_evaluate
 from official_bert.training.logs import curves, eval_results
+from official_bert.training.recipes import batch_sizes, initial_values
 from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
@@ -73,7 +75,13 @@ BASELINE = ("unigram_entropy", "most_frequent_share")
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingSettings(runs.RunSettings):
-    """The flags of `run_pretraining.py`, with the same names."""
+    """The flags of `run_pretraining.py`, with the same names.
+
+    Attributes:
+      batch_size_steps: (first step, size) of each later batch size; see `batch_sizes`.
+      dropout: False trains without dropout; the written config keeps its rates.
+      initializer: one of `initial_values.VARIANTS`.
+    """
 
     vocab_file: str | None
     do_train: bool
@@ -82,6 +90,9 @@ class PretrainingSettings(runs.RunSettings):
     max_eval_steps: int
     skip_padding: bool | None = None
     next_sentence_prediction: bool = True
+    batch_size_steps: batch_sizes.BatchSizeSteps = ()
+    dropout: bool = True
+    initializer: str = initial_values.ORIGINAL
 
 
 def run(
@@ -133,11 +144,14 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         )
     for records in (train_set, eval_set):
         records.check_next_sentence_prediction(next_sentence)
-    state = runs.make_state(
-        strategy,
-        lambda: PretrainingModel(config, settings.recompute, next_sentence),
-        settings,
-    )
+    trained = config if settings.dropout else _without_dropout(config)
+
+    def make_model():
+        model = PretrainingModel(trained, settings.recompute, next_sentence)
+        initial_values.apply(model, trained, settings.initializer)
+        return model
+
+    state = runs.make_state(strategy, make_model, settings)
     # Packed rows contain little padding to skip.
     may_skip = can_skip_padding and not train_set.packing
     skip_padding = may_skip and settings.skip_padding is not False
@@ -155,31 +169,40 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         fingerprint = runs.fingerprint(config, data, settings)
         run_id = runs.resume_or_begin(strategy, state, fingerprint, settings)
         kernels = runs.choose_kernels(
-            strategy, config, train_set, skip_padding, settings
+            strategy, trained, train_set, skip_padding, settings
         )
-        if not loop.train(
-            strategy,
-            state,
-            make_objective(next_sentence, kernels),
-            train_set,
-            settings,
-            run_id,
-            evaluate if settings.do_eval else None,
-            kernels,
+        for part in batch_sizes.parts_from(
+            settings, settings.batch_size_steps, state.step
         ):
-            return False
+            if not loop.train(
+                strategy,
+                state,
+                make_objective(next_sentence, kernels),
+                train_set,
+                part,
+                run_id,
+                evaluate if settings.do_eval else None,
+                kernels,
+            ):
+                return False
     else:
         runs.restore_to_evaluate(state, settings)
     row = evaluate() if settings.do_eval else None
     if strategies.is_chief(strategy):
-        _write_outputs(state, train_set, unigram, row, settings)
+        _write_outputs(state, config, train_set, unigram, row, settings)
     # All workers wait until the chief has written its files.
     strategies.end_together(strategy)
     return True
 
 
+def _without_dropout(config):
+    return dataclasses.replace(
+        config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+
+
 def _fingerprint(records, settings):
-    """Return the part of a run's fingerprint that describes records and dropout."""
+    """Return the part of a run's fingerprint that describes records and recipes."""
     values = {
         "input_files": [os.path.basename(path) for path in records.index.files],
         "input_bytes": [files.size(path) for path in records.index.files],
@@ -194,6 +217,21 @@ def _fingerprint(records, settings):
         values["skip_padding"] = False
     if not settings.next_sentence_prediction:
         values["next_sentence_prediction"] = False
+    return values | _recipes(records, settings)
+
+
+def _recipes(records, settings):
+    """Return the recipes that are on, for the fingerprint."""
+    values: dict[str, Any] = {}
+    if records.masking_rate:
+        values["masked_lm_prob"] = str(records.masking_rate)
+    if settings.batch_size_steps:
+        # As JSON returns them.
+        values["batch_size_steps"] = list(map(list, settings.batch_size_steps))
+    if not settings.dropout:
+        values["dropout"] = False
+    if settings.initializer != initial_values.ORIGINAL:
+        values["initializer"] = settings.initializer
     return values
 
 
@@ -213,14 +251,15 @@ def _make_evaluate(strategy, model, eval_set, unigram, settings):
     return evaluate_beside_unigram
 
 
-def _write_outputs(state, train_set, unigram, row, settings):
+def _write_outputs(state, config, train_set, unigram, row, settings):
     """Write curves and model after training; write and print the evaluation."""
     directory = settings.output_dir
     if settings.do_train:
         path = curves.draw(directory, unigram()[0])
         print(f"Curves: {path}" if path else "No curves: matplotlib is not installed.")
         casing = train_set.do_lower_case
-        model_directory.save(directory, state.model, settings.vocab_file, casing)
+        vocab_file = settings.vocab_file
+        model_directory.save(directory, state.model, vocab_file, casing, config)
     if row:
         scores = {name: row[name] for name in row if name not in BASELINE}
         files.make_directory(directory, "--output_dir")

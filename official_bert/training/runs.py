@@ -26,8 +26,11 @@ from official_bert.modeling.kernels.interface import Kernels
 from official_bert.training import environment, run_manifest, saving, strategies
 from official_bert.training.guard import Guard
 from official_bert.training.loop import LoopSettings
-from official_bert.training.optimizer import OptimizationSettings, make_optimizer
 from official_bert.training.precision import computing_in
+from official_bert.training.recipes.optimization import (
+    OptimizationSettings,
+    make_optimizer,
+)
 from official_bert.training.step import StepSettings
 
 SECONDS_TO_SEE_FILES = 30
@@ -165,7 +168,7 @@ def fingerprint(
     return {
         "bert_config": config.to_dict(),
         "train_batch_size": settings.loop.train_batch_size,
-        **dataclasses.asdict(settings.optimization),
+        **settings.optimization.to_dict(),
         "per_replica_update": settings.step.per_replica_update,
         "seed": settings.step.seed,
         "init_checkpoint": _short_name(settings.init_checkpoint),

@@ -55,6 +55,7 @@ class State:
             f"{name}/{slot}": values[index]
             for index, name in enumerate(weights)
             for slot, values in slots
+            if values[index] is not None
         }
 
     def guard_variables(self) -> dict[str, tf.Variable]:

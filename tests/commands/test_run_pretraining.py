@@ -125,6 +125,24 @@ BAD = {
     "no workers": ({"strategy": "multi_worker"}, ["TF_CONFIG", '"cluster"']),
     "micro batch": ({"micro_batch_size": 5}, ["--micro_batch_size=5", "16"]),
     "optimizer": ({"optimizer": "sgd"}, ["optimizer", "adam"]),
+    "rate of stored masks": ({"masked_lm_prob": "0.4"}, ["--masking=dynamic"]),
+    "no rate": ({"masked_lm_prob": "40"}, ["--masked_lm_prob=40 is invalid"]),
+    "decay without its schedule": (
+        {"num_decay_steps": 1},
+        ["--learning_rate_schedule=constant_decay", "Give both"],
+    ),
+    "long decay": (
+        {"learning_rate_schedule": "constant_decay", "num_decay_steps": 2},
+        ["--num_decay_steps=2", "only 1 steps"],
+    ),
+    "growing batch": (
+        {"batch_size_steps": "1:42"},
+        ["batch size 42", "41 records"],
+    ),
+    "initializer of a loaded model": (
+        {"initializer": "fan_in", "init_checkpoint": "other.ckpt"},
+        ["--initializer", "--model"],
+    ),
     "stop behind the end": ({"stop_at_step": 3}, ["--stop_at_step=3"]),
     "two starts": (
         {"init_checkpoint": "other.ckpt", "continue_from": "run"},

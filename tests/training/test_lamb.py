@@ -11,22 +11,29 @@ from official_bert.training.optimizer import BertLamb, decays
 RATE, DECAY = 0.01, 0.01
 
 
-def numpy_lamb(weights, gradients, decay):
+def numpy_lamb(weights, gradients, decay, adapted=True):
     """Return the weights and both moments after one training step per gradient.
 
-    Follows Keras: moments with bias correction, ε outside the corrected root, and one
-    trust ratio |θ| / |update| per variable, computed from the weights after decay.
+    Follows Algorithm 2 of You et al. (2020): moments with bias correction, ε outside
+    the corrected root, decay inside the trust ratio. Variables that are not adapted
+    have neither decay nor trust ratio.
     """
     m, v = np.zeros_like(weights), np.zeros_like(weights)
     for t, gradient in enumerate(gradients, start=1):
-        weights = weights * (1.0 - RATE * decay)
         m = 0.9 * m + 0.1 * gradient
         v = 0.999 * v + 0.001 * gradient**2
         update = (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6)
-        norms = np.linalg.norm(weights), np.linalg.norm(update)
-        ratio = norms[0] / norms[1] if all(norms) else 1.0
+        ratio = 1.0
+        if adapted:
+            update = update + decay * weights
+            norms = np.linalg.norm(weights), np.linalg.norm(update)
+            ratio = norms[0] / norms[1] if all(norms) else 1.0
         weights = weights - RATE * ratio * update
     return weights, m, v
+
+
+def is_excluded(variable):
+    return any(word in variable.path for word in ("LayerNorm", "bias"))
 
 
 def start(seed=0):
@@ -59,9 +66,8 @@ def test_three_steps_on_the_real_variables():
     assert list(slots) == ["lamb_m", "lamb_v"]
     moments = zip(*slots.values(), strict=True)
     for i, (variable, found) in enumerate(zip(variables, moments, strict=True)):
-        excluded = any(word in variable.path for word in ("LayerNorm", "bias"))
         gradients = [step[i] for step in steps]
-        expected = numpy_lamb(before[i], gradients, 0.0 if excluded else DECAY)
+        expected = numpy_lamb(before[i], gradients, DECAY, not is_excluded(variable))
         np.testing.assert_allclose(variable, expected[0], rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(found[0], expected[1], rtol=1e-4, atol=1e-7)
         np.testing.assert_allclose(found[1], expected[2], rtol=1e-4, atol=1e-9)
@@ -71,19 +77,29 @@ def test_the_real_variables_have_every_case():
     """Otherwise the comparison above would not test every case."""
     variables, _ = start()
     kinds = {(decays(v), bool(v.numpy().any())) for v in variables}
-    # With decay; without decay and ones; without decay and zeros, which have no ratio.
+    # Adapted; excluded and not 0; excluded and 0.
     assert kinds == {(True, True), (False, True), (False, False)}
 
 
-def test_decay_alone_shrinks_only_what_is_decayed():
+@pytest.mark.parametrize("gradient", [0.0, 5.0])
+def test_decay_is_inside_the_trust_ratio(gradient):
+    """A weight of 2 at rate 0.1 and decay 0.01 becomes 1.8; Keras' LAMB: 1.7982."""
+    kernel = keras.Variable([[2.0]], name="kernel")
+    optimizer = BertLamb(0.1, weight_decay_rate=0.01)
+    optimizer.build([kernel])
+    optimizer.apply([tf.constant([[gradient]])], [kernel])
+    assert float(kernel[0, 0]) == pytest.approx(1.8, rel=1e-6)
+
+
+def test_decay_alone_shrinks_only_what_is_adapted():
     variables, steps = start()
     before = [variable.numpy() for variable in variables]
     still = [[np.zeros_like(gradient) for gradient in steps[0]]]
     train(variables, still, weight_decay_rate=0.5)
     for old, variable in zip(before, variables, strict=True):
-        excluded = any(word in variable.path for word in ("LayerNorm", "bias"))
-        kept = 1.0 if excluded else 1.0 - RATE * 0.5
-        np.testing.assert_allclose(variable, kept * old, rtol=1e-6)
+        # The trust ratio cancels the size of the decay.
+        kept = 1.0 if is_excluded(variable) else 1.0 - RATE
+        np.testing.assert_allclose(variable, kept * old, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -104,10 +120,11 @@ def test_a_weight_moves_by_the_rate_times_its_norm():
     train(variables, steps[:1], weight_decay_rate=0.0)
     for old, variable in zip(before, variables, strict=True):
         moved = np.linalg.norm(variable.numpy() - old)
-        if old.any():
-            assert moved == pytest.approx(RATE * np.linalg.norm(old), rel=1e-3)
-        else:
+        if is_excluded(variable):
+            # Each number moves by the rate, like Adam's first step.
             assert moved == pytest.approx(RATE * np.sqrt(old.size), rel=1e-2)
+        else:
+            assert moved == pytest.approx(RATE * np.linalg.norm(old), rel=1e-3)
 
 
 def test_the_training_step_takes_it():

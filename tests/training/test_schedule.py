@@ -1,11 +1,17 @@
 """The learning rate at the steps where implementations differ."""
 
+import dataclasses
+
 import keras
 import numpy as np
 import original_head
 import pytest
 
-from official_bert.training.schedule import WarmupLinearDecay
+from official_bert.training.recipes.optimization import (
+    OptimizationSettings,
+    make_schedule,
+)
+from official_bert.training.schedule import WarmupConstantDecay, WarmupLinearDecay
 
 PEAK, TOTAL, WARMUP = 1e-4, 1000, 100
 
@@ -75,3 +81,54 @@ def test_serialisable():
         keras.optimizers.schedules.serialize(schedule)
     )
     assert again.get_config() == schedule.get_config()
+
+
+@pytest.mark.parametrize(
+    "step, expected",
+    [
+        (0, 0.0),
+        (50, 5e-5),
+        # After warm-up, the learning rate is the peak.
+        (100, 1e-4),
+        (800, 1e-4),
+        # A quarter of the decay steps are done: 1 - √0.25.
+        (850, 5e-5),
+        (999, 1e-4 * (1 - (199 / 200) ** 0.5)),
+        (1000, 0.0),
+        (2000, 0.0),
+    ],
+)
+def test_constant_rate_with_decay(step, expected):
+    schedule = WarmupConstantDecay(PEAK, TOTAL, WARMUP, 200)
+    assert float(schedule(step)) == pytest.approx(expected, rel=1e-4, abs=1e-12)
+
+
+def test_steps_before_the_decay_do_not_depend_on_the_length():
+    short, long = (
+        WarmupConstantDecay(PEAK, total, WARMUP, 200) for total in (TOTAL, 10 * TOTAL)
+    )
+    for step in (0, 7, 100, 799, 800):
+        assert float(short(step)) == float(long(step))
+    assert float(short(801)) < float(long(801))
+
+
+def test_the_settings_select_the_schedule():
+    settings = OptimizationSettings(PEAK, TOTAL, WARMUP)
+    assert settings.to_dict() == {
+        "learning_rate": PEAK,
+        "num_train_steps": TOTAL,
+        "num_warmup_steps": WARMUP,
+        "optimizer": "adam",
+        "bias_correction": False,
+    }
+    assert type(make_schedule(settings)) is WarmupLinearDecay
+    changes = {"learning_rate_schedule": "constant_decay", "num_decay_steps": 200}
+    settings = dataclasses.replace(settings, **changes)
+    assert changes.items() <= settings.to_dict().items()
+    expected = WarmupConstantDecay(PEAK, TOTAL, WARMUP, 200).get_config()
+    schedule = make_schedule(settings)
+    assert schedule.get_config() == expected
+    again = keras.optimizers.schedules.deserialize(
+        keras.optimizers.schedules.serialize(schedule)
+    )
+    assert again.get_config() == expected

@@ -10,7 +10,7 @@ import numpy as np
 from official_bert import given_paths
 from official_bert.config import BertConfig
 from official_bert.data import input_pipeline, packed_rows
-from official_bert.data.dynamic_masking import MaskingRules
+from official_bert.data.dynamic_masking import MaskingRate, MaskingRules
 from official_bert.data.masking import MaskingMix
 from official_bert.data.packed_rows import RowPacking
 from official_bert.data.record_parsing import RecordFormat
@@ -46,6 +46,7 @@ class RecordSet:
       packing: `RowPacking`, if records share rows in training; else None.
       num_tokens: tokens of all records, without padding; counted only for
         packed rows.
+      masking_rate: `MaskingRate` in training; None for that of the records.
     """
 
     index: record_index.RecordIndex
@@ -55,6 +56,7 @@ class RecordSet:
     manifests: dict[str, dict[str, Any]]
     packing: RowPacking | None = None
     num_tokens: int = 0
+    masking_rate: MaskingRate | None = None
 
     @property
     def do_lower_case(self) -> bool | None:
@@ -73,6 +75,28 @@ class RecordSet:
         """Return the number of tokens, including padding, of a row."""
         return self.max_seq_length
 
+    @property
+    def training_format(self) -> RecordFormat:
+        """Return the format of training batches, with room for all masked tokens."""
+        if self.masking_rate is None or self.format.masking is None:
+            return self.format
+        rules = self.masking_rate.widest(self.format.masking, self.max_seq_length)
+        return dataclasses.replace(self.format, masking=rules)
+
+    def masked_at(self, rate: MaskingRate) -> Self:
+        """Return the set with another masking rate in training, not in evaluation.
+
+        Raises:
+          UserError: the records have stored masks, or the model reads left to right.
+        """
+        if self.format.masking is None:
+            raise UserError(
+                "--masked_lm_prob in training needs records without stored masks, and "
+                "a model that predicts masked tokens. Create the records with "
+                "--masking=dynamic, or leave the flag out."
+            )
+        return dataclasses.replace(self, masking_rate=rate)
+
     def packed(self) -> Self:
         """Read the lengths of all records; return the set with packed rows.
 
@@ -82,9 +106,11 @@ class RecordSet:
         Raises:
           UserError: a record is damaged, or has another format.
         """
-        packing = RowPacking(
-            self.format, self.max_seq_length, self.max_predictions_per_seq
-        )
+        form = self.training_format
+        most = self.max_predictions_per_seq
+        if form.masking is not None:
+            most = form.masking.max_predictions_per_seq
+        packing = RowPacking(form, self.max_seq_length, most)
         rows, tokens = packed_rows.count_rows(self.index, packing)
         index = dataclasses.replace(self.index, rows=rows)
         return dataclasses.replace(
@@ -132,7 +158,14 @@ class RecordSet:
     ) -> "tf.data.Dataset":
         """Return training batches; see `input_pipeline.training_batches`."""
         return input_pipeline.training_batches(
-            self.index, self.format, batch_size, seed, first_batch, rows, self.packing
+            self.index,
+            self.training_format,
+            batch_size,
+            seed,
+            first_batch,
+            rows,
+            self.packing,
+            self.masking_rate,
         )
 
     def batch_records(

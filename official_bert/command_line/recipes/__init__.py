@@ -1,0 +1,1 @@
+"""Flags of recipes that are newer than the original."""

@@ -1,0 +1,54 @@
+"""Re-initialize the top layers of a pre-trained encoder before fine-tuning."""
+
+from collections.abc import Mapping
+
+import keras
+import numpy as np
+
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+
+
+def initial_values(
+    model: keras.Model, config: BertConfig, count: int
+) -> dict[str, np.ndarray]:
+    """Return path -> random initial value of the pooler and the top layers.
+
+    Take them before the checkpoint is loaded (Zhang et al., 2021).
+
+    Args:
+      model: a new Keras model with Google's names.
+      config: its `BertConfig`.
+      count: number of top layers; 0 for none, and then not the pooler either.
+
+    Raises:
+      UserError: the model has fewer layers.
+    """
+    layers = config.num_hidden_layers
+    if count > layers:
+        raise UserError(
+            f"--reinit_layers={count} is too large: the model has {layers} layers. "
+            "Give a smaller number."
+        )
+    if not count:
+        return {}
+    parts = [f"bert/encoder/layer_{layer}/" for layer in range(layers - count, layers)]
+    prefixes = ("bert/pooler/", *parts)
+    return {
+        variable.path: variable.numpy()
+        for variable in model.trainable_variables
+        if variable.path.startswith(prefixes)
+    }
+
+
+def assign(model: keras.Model, values: Mapping[str, np.ndarray]) -> None:
+    """Assign values from `initial_values` to a model, and report them."""
+    for variable in model.trainable_variables:
+        if variable.path in values:
+            variable.assign(values[variable.path])
+    if values:
+        layers = {path.split("/")[2] for path in values if "/layer_" in path}
+        print(
+            f"Re-initialized (--reinit_layers): {', '.join(sorted(layers))}, pooler.",
+            flush=True,
+        )

@@ -5,6 +5,7 @@ they need one lookup. Only the other words are split into pieces. No op depends 
 locale of the process or on the Unicode version of a library.
 """
 
+import typing
 from collections.abc import Mapping
 
 import numpy as np
@@ -24,11 +25,28 @@ from official_bert.tokenization.wordpiece import (
     UNKNOWN,
 )
 
-# A value of the vocabulary's table is the number of characters * 2**ID_BITS + id.
+# A value of the vocabulary's table is the number of characters * 2**ID_BITS + id. For a
+# missing word, the number is -1 and the id that of the unknown piece.
 ID_BITS = 32
-MISSING = -1
-WHITESPACE = -2
-LONGEST = 2**30
+WHITESPACE = -2 << ID_BITS
+
+
+class _Parts(typing.NamedTuple):
+    """The pieces of words that are not in the vocabulary.
+
+    Attributes:
+      counts: int32 [words], the number of pieces of each word. 1 for an unknown word.
+      words, steps: int32 [pieces]; each is piece number `steps` of word number `words`.
+        A piece may occur several times.
+      ids, starts, ends: int32 [pieces], as in `Pieces`, but relative to the word.
+    """
+
+    counts: tf.Tensor
+    words: tf.Tensor
+    steps: tf.Tensor
+    ids: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
 
 
 class SimpleTexts(tf.Module):
@@ -39,6 +57,7 @@ class SimpleTexts(tf.Module):
         super().__init__()
         self._do_lower_case = do_lower_case
         self._unknown = vocab[UNKNOWN]
+        self._missing = (-1 << ID_BITS) + self._unknown
         simple = simple_characters(do_lower_case)
         kinds = simple.kinds
         self._simple_text = pattern(kinds != NOT_SIMPLE) + "*"
@@ -47,7 +66,7 @@ class SimpleTexts(tf.Module):
         self._alone = pattern(alone)
         values = _values(vocab, simple)
         self._longest = max(value >> ID_BITS for value in values.values())
-        self._vocab = _string_table(values)
+        self._vocab = _string_table(values, self._missing)
         if do_lower_case:
             # Most blocks of characters have no change.
             changes = simple.folded - np.arange(len(simple.folded), dtype=np.int32)
@@ -72,31 +91,27 @@ class SimpleTexts(tf.Module):
         split = tf.raw_ops.StringSplitV2(input=apart, sep=" ")
         tokens, rows = split.values, tf.cast(split.indices[:, 0], tf.int32)
         values = self._vocab.lookup(tokens)
-        starts, ends = self._spans(tokens, rows)
-        tokens, rows, values, starts, ends = take(
-            values != WHITESPACE, tokens, rows, values, starts, ends
-        )
-        (missing,) = take(values == MISSING, tf.range(tf.size(values)))
-        counts, word, step, pieces, behind = self._split(tf.gather(tokens, missing))
+        missing = tf.cast(tf.where(values == self._missing), tf.int32)
+        found = self._split(tf.gather(tokens, missing[:, 0]))
         counts = tf.tensor_scatter_nd_update(
-            tf.ones_like(rows), missing[:, None], counts
+            tf.cast(values != WHITESPACE, tf.int32), missing, found.counts
         )
-        lengths = tf.math.unsorted_segment_sum(counts, rows, tf.size(texts))
         first = tf.cumsum(counts, exclusive=True)
-        # A word that is missing gets one unknown piece. If it could be split, its
-        # pieces replace that.
-        token = tf.gather(missing, word)
-        at = [first, tf.gather(first, token) + step]
-        unknown = tf.constant(self._unknown, tf.int32)
-        ids = tf.where(values == MISSING, unknown, _id(values))
-        last = tf.gather(starts, token) + behind
+        token = tf.gather(missing[:, 0], found.words)
+        # Whitespace has the same index as the next token, which replaces it.
+        index = [first, tf.gather(first, token) + found.steps]
+        starts, ends = self._spans(tokens, rows)
+        first_of_token = tf.gather(starts, token)
         columns = {
-            "ids": (ids, _id(pieces)),
-            "starts": (starts, last - _length(pieces)),
-            "ends": (ends, last),
+            "ids": (_id(values), found.ids),
+            "starts": (starts, first_of_token + found.starts),
+            "ends": (ends, first_of_token + found.ends),
         }
+        number = tf.reduce_sum(counts)
+        lengths = tf.math.unsorted_segment_sum(counts, rows, tf.size(texts))
         return lengths, {
-            name: tf.dynamic_stitch(at, both) for name, both in columns.items()
+            name: tf.dynamic_stitch(index, both)[:number]
+            for name, both in columns.items()
         }
 
     def _spans(self, tokens, rows):
@@ -116,20 +131,11 @@ class SimpleTexts(tf.Module):
         return starts, starts + lengths
 
     def _split(self, words):
-        """Split words that are not in the vocabulary.
-
-        The longest piece at the beginning of each word is looked up for all words at
-        once, then the next one of the words that have not ended.
+        """Return the `_Parts` of words that are not in the vocabulary.
 
         Args:
-          words: string [words] of simple characters, without capitals of ASCII.
-
-        Returns:
-          counts: int32 [words], the number of pieces. 1 for a word that cannot be split.
-          word, step: int32 [pieces]; piece number `step` of the word with this number.
-            Words that cannot be split have no pieces here.
-          values: int64 [pieces], from the table of the vocabulary.
-          behind: int32 [pieces], the end of each piece in its word, in characters.
+          words: string [words] of simple characters, without capitals of ASCII if the
+            text is lower-cased.
         """
         lengths = tf.strings.length(words, "UTF8_CHAR")
         if self._do_lower_case:
@@ -138,63 +144,62 @@ class SimpleTexts(tf.Module):
                 lambda: self._folded(words),
                 lambda: words,
             )
-        word, step, values, behind = self._walk(words, lengths)
+        word, step, ids, sizes, left = tf.unstack(self._walk(words, lengths), num=5)
         number = tf.size(words)
-        covered = tf.math.unsorted_segment_max(behind, word, number)
-        is_split = covered == lengths
-        word, step, values, behind = take(
-            tf.gather(is_split, word), word, step, values, behind
+        was_split = tf.math.unsorted_segment_min(left, word, number) == 0
+        fits = tf.gather(was_split, word)
+        counts = tf.math.unsorted_segment_sum(tf.cast(fits, tf.int32), word, number)
+        length = tf.gather(lengths, word)
+        left = tf.where(fits, left, 0)
+        return _Parts(
+            # A word that is too long has no steps. Its token is the unknown piece.
+            counts=tf.maximum(counts, 1),
+            words=word,
+            steps=tf.where(fits, step, 0),
+            ids=tf.where(fits, ids, self._unknown),
+            starts=length - left - tf.where(fits, sizes, length),
+            ends=length - left,
         )
-        counts = tf.math.unsorted_segment_sum(tf.ones_like(word), word, number)
-        return tf.maximum(counts, 1), word, step, values, behind
 
     def _walk(self, words, lengths):
-        """Return word, step, value and end of each piece; see `_split`.
+        """Look up pieces, step by step through all words at once.
 
-        A word that cannot be split has pieces up to the character without a piece.
+        Each step looks up all beginnings of the rest of each word, and advances to the
+        end of the longest piece.
+
+        Returns:
+          int32 [5, steps]: number of the word, number of the step, id and length of the
+          piece, length of the rest. If no piece fits, the length is -1, and this step
+          is the last one of the word.
         """
 
         def any_left(_step, word, *_):
             return tf.size(word) > 0
 
-        def advance(step, word, rest, at, *found):
+        def advance(step, word, rest, left, steps):
             # `rest` begins with "##" after the first step.
-            skipped = tf.where(step > 0, len(CONTINUATION), 0)
-            longest = tf.reduce_max(tf.gather(lengths, word) - at)
-            longest = tf.minimum(longest, self._longest)
-            ends = tf.range(skipped + 1, skipped + longest + 1)
-            shape = tf.stack([tf.size(word), longest])
-            prefixes = tf.strings.substr(
-                tf.broadcast_to(rest[:, None], shape),
-                tf.zeros(shape, tf.int32),
-                tf.broadcast_to(ends, shape),
-                unit="UTF8_CHAR",
+            skipped = tf.minimum(step, 1) * len(CONTINUATION)
+            longest = tf.minimum(tf.reduce_max(left), self._longest)
+            ends = tf.range(skipped + 1, skipped + longest + 1)[None]
+            beginnings = tf.strings.substr(
+                rest[:, None], tf.zeros_like(ends), ends, unit="UTF8_CHAR"
             )
             # The value of the longest piece is the largest.
-            values = tf.reduce_max(self._vocab.lookup(prefixes), axis=1)
-            word, rest, at, values = take(values >= 0, word, rest, at, values)
-            at += _length(values)
-            news = (word, tf.fill(tf.shape(word), step), values, at)
-            found = [
-                tf.concat([old, new], 0) for old, new in zip(found, news, strict=True)
-            ]
-            is_left = at < tf.gather(lengths, word)
-            word, rest, at, begins = take(
-                is_left, word, rest, at, skipped + _length(values)
+            values = tf.reduce_max(self._vocab.lookup(beginnings), axis=1)
+            sizes = _length(values)
+            left -= sizes
+            news = [word, tf.fill(tf.shape(word), step), _id(values), sizes, left]
+            steps = tf.concat([steps, tf.stack(news)], 1)
+            word, rest, left, begins = take(
+                (sizes > 0) & (left > 0), word, rest, left, skipped + sizes
             )
-            rest = CONTINUATION + tf.strings.substr(
-                rest, begins, tf.fill(tf.shape(begins), LONGEST), unit="UTF8_CHAR"
-            )
-            return step + 1, word, rest, at, *found
+            rest = tf.strings.substr(rest, begins, left, unit="UTF8_CHAR")
+            return step + 1, word, CONTINUATION + rest, left, steps
 
-        (word,) = take(
-            lengths <= MAX_INPUT_CHARS_PER_WORD, tf.range(tf.size(words))
-        )
-        rest = tf.gather(words, word)
-        none = tf.zeros([0], tf.int32)
-        state = (0, word, rest, tf.zeros_like(word), none, none)
-        state += (tf.zeros([0], tf.int64), none)
-        return while_loop(any_left, advance, state)[4:]
+        (word,) = take(lengths <= MAX_INPUT_CHARS_PER_WORD, tf.range(tf.size(words)))
+        rest, left = tf.gather(words, word), tf.gather(lengths, word)
+        state = (0, word, rest, left, tf.zeros([5, 0], tf.int32))
+        return while_loop(any_left, advance, state)[4]
 
     def _folded(self, words):
         """Return words in lower case without accents; each letter stays one letter."""
@@ -213,13 +218,13 @@ class SimpleTexts(tf.Module):
 
 
 def _id(values):
-    """Return the ids of values of the vocabulary's table, int32."""
-    return tf.cast(values % 2**ID_BITS, tf.int32)
+    """Return the low half of values of the vocabulary's table, the ids, int32."""
+    return tf.cast(tf.bitwise.bitwise_and(values, 2**ID_BITS - 1), tf.int32)
 
 
 def _length(values):
     """Return the numbers of characters of values of the vocabulary's table, int32."""
-    return tf.cast(values // 2**ID_BITS, tf.int32)
+    return tf.cast(tf.bitwise.right_shift(values, ID_BITS), tf.int32)
 
 
 def _values(vocab, simple):
@@ -240,10 +245,10 @@ def _values(vocab, simple):
     return values | dict.fromkeys(["", *map(chr, spaces)], WHITESPACE)
 
 
-def _string_table(values):
-    """Return a hash table for ops, of a dict of str -> int."""
+def _string_table(values, missing):
+    """Return a hash table for ops, of a dict of str -> int with a default value."""
     with tf.device("CPU:0"):
         keys = tf.constant(list(values), tf.string)
         numbers = tf.constant(list(values.values()), tf.int64)
         initializer = tf.lookup.KeyValueTensorInitializer(keys, numbers)
-        return tf.lookup.StaticHashTable(initializer, MISSING)
+        return tf.lookup.StaticHashTable(initializer, missing)

@@ -62,6 +62,9 @@ class GraphTokenizer(tf.Module):
             lengths, columns = self._simple(tf.where(is_simple, texts, ""))
             columns = [columns[name] for name in names]
 
+            # The executor visits each operation of a branch that it does not take, but
+            # a function that is not inlined is one operation.
+            @tf.function(autograph=False, experimental_attributes={"_noinline": True})
             def with_others():
                 found = [
                     tf.RaggedTensor.from_row_lengths(column, lengths, validate=False)

@@ -28,6 +28,7 @@ from official_bert.tokenization.wordpiece import (
 # A value of the vocabulary's table is the number of characters * 2**ID_BITS + id. For a
 # missing word, the number is -1 and the id that of the unknown piece.
 ID_BITS = 32
+PLACES = 2 ** (MAX_INPUT_CHARS_PER_WORD).bit_length()
 WHITESPACE = -2 << ID_BITS
 
 
@@ -89,15 +90,15 @@ class SimpleTexts(tf.Module):
             texts = tf.strings.lower(texts)
         apart = tf.strings.regex_replace(texts, self._alone, r" \0 ")
         split = tf.raw_ops.StringSplitV2(input=apart, sep=" ")
-        tokens, rows = split.values, tf.cast(split.indices[:, 0], tf.int32)
+        tokens, rows = split.values, split.indices[:, 0]
         values = self._vocab.lookup(tokens)
-        missing = tf.cast(tf.where(values == self._missing), tf.int32)
-        found = self._split(tf.gather(tokens, missing[:, 0]))
+        missing = tf.where(values == self._missing)
+        found = self._split(tf.gather_nd(tokens, missing))
         counts = tf.tensor_scatter_nd_update(
             tf.cast(values != WHITESPACE, tf.int32), missing, found.counts
         )
         first = tf.cumsum(counts, exclusive=True)
-        token = tf.gather(missing[:, 0], found.words)
+        token = tf.gather(tf.reshape(missing, [-1]), found.words)
         # Whitespace has the same index as the next token, which replaces it.
         index = [first, tf.gather(first, token) + found.steps]
         starts, ends = self._spans(tokens, rows)
@@ -144,20 +145,22 @@ class SimpleTexts(tf.Module):
                 lambda: self._folded(words),
                 lambda: words,
             )
-        word, step, ids, sizes, left = tf.unstack(self._walk(words, lengths), num=5)
+        places, values, left = tf.unstack(self._walk(words, lengths), num=3)
+        word, step = places // PLACES, tf.cast(places % PLACES, tf.int32)
         number = tf.size(words)
         was_split = tf.math.unsorted_segment_min(left, word, number) == 0
         fits = tf.gather(was_split, word)
         counts = tf.math.unsorted_segment_sum(tf.cast(fits, tf.int32), word, number)
         length = tf.gather(lengths, word)
-        left = tf.where(fits, left, 0)
+        left = tf.where(fits, tf.cast(left, tf.int32), 0)
+        size = tf.where(fits, tf.cast(_size(values), tf.int32), length)
         return _Parts(
             # A word that is too long has no steps. Its token is the unknown piece.
             counts=tf.maximum(counts, 1),
             words=word,
             steps=tf.where(fits, step, 0),
-            ids=tf.where(fits, ids, self._unknown),
-            starts=length - left - tf.where(fits, sizes, length),
+            ids=tf.where(fits, _id(values), self._unknown),
+            starts=length - left - size,
             ends=length - left,
         )
 
@@ -168,17 +171,15 @@ class SimpleTexts(tf.Module):
         end of the longest piece.
 
         Returns:
-          int32 [5, steps]: number of the word, number of the step, id and length of the
-          piece, length of the rest. If no piece fits, the length is -1, and this step
-          is the last one of the word.
+          int64 [3, steps]: number of the word * PLACES + number of the step; the piece's
+          value in the table of the vocabulary; length of the rest. If no piece fits,
+          this step is the last one of the word, and the length is not 0.
         """
 
-        def any_left(_step, word, *_):
-            return tf.size(word) > 0
+        def any_left(_skipped, place, *_):
+            return tf.size(place) > 0
 
-        def advance(step, word, rest, left, steps):
-            # `rest` begins with "##" after the first step.
-            skipped = tf.minimum(step, 1) * len(CONTINUATION)
+        def advance(skipped, place, rest, left, steps):
             longest = tf.minimum(tf.reduce_max(left), self._longest)
             ends = tf.range(skipped + 1, skipped + longest + 1)[None]
             beginnings = tf.strings.substr(
@@ -186,19 +187,27 @@ class SimpleTexts(tf.Module):
             )
             # The value of the longest piece is the largest.
             values = tf.reduce_max(self._vocab.lookup(beginnings), axis=1)
-            sizes = _length(values)
-            left -= sizes
-            news = [word, tf.fill(tf.shape(word), step), _id(values), sizes, left]
-            steps = tf.concat([steps, tf.stack(news)], 1)
-            word, rest, left, begins = take(
-                (sizes > 0) & (left > 0), word, rest, left, skipped + sizes
+            size = _size(values)
+            left -= size
+            steps = tf.concat([steps, tf.stack([place, values, left])], 1)
+            place, rest, left, begin = take(
+                (size > 0) & (left > 0), place + 1, rest, left, skipped + size
             )
-            rest = tf.strings.substr(rest, begins, left, unit="UTF8_CHAR")
-            return step + 1, word, CONTINUATION + rest, left, steps
+            rest = CONTINUATION + tf.strings.substr(
+                rest, begin, left, unit="UTF8_CHAR"
+            )
+            return after_first, place, rest, left, steps
 
-        (word,) = take(lengths <= MAX_INPUT_CHARS_PER_WORD, tf.range(tf.size(words)))
-        rest, left = tf.gather(words, word), tf.gather(lengths, word)
-        state = (0, word, rest, left, tf.zeros([5, 0], tf.int32))
+        # The number of characters before the rest: after the first step it has "##".
+        after_first = tf.constant(len(CONTINUATION), tf.int64)
+        number = tf.size(words, tf.int64)
+        word, rest, left = take(
+            lengths <= MAX_INPUT_CHARS_PER_WORD,
+            tf.range(number) * PLACES,
+            words,
+            tf.cast(lengths, tf.int64),
+        )
+        state = (tf.zeros_like(after_first), word, rest, left, tf.zeros([3, 0], tf.int64))
         return while_loop(any_left, advance, state)[4]
 
     def _folded(self, words):
@@ -222,9 +231,9 @@ def _id(values):
     return tf.cast(tf.bitwise.bitwise_and(values, 2**ID_BITS - 1), tf.int32)
 
 
-def _length(values):
-    """Return the numbers of characters of values of the vocabulary's table, int32."""
-    return tf.cast(tf.bitwise.right_shift(values, ID_BITS), tf.int32)
+def _size(values):
+    """Return the numbers of characters of values of the vocabulary's table, int64."""
+    return tf.bitwise.right_shift(values, ID_BITS)
 
 
 def _values(vocab, simple):

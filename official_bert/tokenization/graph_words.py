@@ -205,8 +205,9 @@ def table(values: np.ndarray) -> tf.Variable:
 
 def take(mask: tf.Tensor, *arrays: tf.Tensor) -> list[tf.Tensor]:
     """Return the elements of each array at which the mask is True."""
-    where = tf.where(mask)[:, 0]
-    return [tf.gather(array, where) for array in arrays]
+    where = tf.reshape(tf.where(mask), [-1])
+    # `tf.gather` has an operation more, for the axis.
+    return [tf.raw_ops.Gather(params=array, indices=where) for array in arrays]
 
 
 def while_loop(condition, body, values):

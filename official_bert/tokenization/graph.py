@@ -59,21 +59,19 @@ class GraphTokenizer(tf.Module):
         """Return a dict of some columns of `Pieces`."""
         with tf.device("CPU:0"):
             is_simple = self._simple.are_simple(texts)
-            lengths, columns = self._simple(tf.where(is_simple, texts, ""))
-            columns = [columns[name] for name in names]
 
             # The executor visits each operation of a branch that it does not take, but
             # a function that is not inlined is one operation.
             @tf.function(autograph=False, experimental_attributes={"_noinline": True})
             def with_others():
-                found = [
-                    tf.RaggedTensor.from_row_lengths(column, lengths, validate=False)
-                    for column in columns
-                ]
-                return self._with_others(texts, is_simple, found, names)
+                return self._with_others(texts, is_simple, names)
+
+            def without_others():
+                lengths, columns = self._simple(texts)
+                return lengths, [columns[name] for name in names]
 
             lengths, columns = tf.cond(
-                tf.reduce_all(is_simple), lambda: (lengths, columns), with_others
+                tf.reduce_all(is_simple), without_others, with_others
             )
             splits = tf.concat([[0], tf.cumsum(lengths)], 0)
             return {
@@ -81,28 +79,31 @@ class GraphTokenizer(tf.Module):
                 for name, column in zip(names, columns, strict=True)
             }
 
-    def _with_others(self, texts, is_simple, simple, names):
-        """Add the texts that are not simple.
+    def _with_others(self, texts, is_simple, names):
+        """Return the pieces of texts of which some are not simple.
 
         Args:
           texts: string [texts].
           is_simple: bool [texts].
-          simple: ragged columns of all texts; those of the others are empty.
           names: names of the columns.
 
         Returns:
           (number of pieces of each text, int32 [texts]; list of flat columns).
         """
+        lengths, simple = self._simple(tf.where(is_simple, texts, ""))
         (others,) = take(~is_simple, texts)
         columns = self._any_texts(others)
         # The row of each text in the columns of simple texts and then others.
         rank = tf.cumsum(tf.cast(~is_simple, tf.int32), exclusive=True)
         number = tf.size(texts)
         row = tf.where(is_simple, tf.range(number), number + rank)
-        merged = [
-            tf.gather(tf.concat([one, columns[name]], 0), row)
-            for name, one in zip(names, simple, strict=True)
-        ]
+        merged = []
+        for name in names:
+            column = tf.RaggedTensor.from_row_lengths(
+                simple[name], lengths, validate=False
+            )
+            both = tf.concat([column, columns[name]], 0)
+            merged.append(tf.gather(both, row))
         return merged[0].row_lengths(), [one.values for one in merged]
 
     def _any_texts(self, texts):

@@ -140,11 +140,7 @@ class SimpleTexts(tf.Module):
         """
         lengths = tf.strings.length(words, "UTF8_CHAR")
         if self._do_lower_case:
-            words = tf.cond(
-                tf.reduce_any(tf.strings.length(words) > lengths),
-                lambda: self._folded(words),
-                lambda: words,
-            )
+            words = self._folded(words)
         places, values, left = tf.unstack(self._walk(words, lengths), num=3)
         word, step = places // PLACES, tf.cast(places % PLACES, tf.int32)
         number = tf.size(words)
@@ -216,9 +212,9 @@ class SimpleTexts(tf.Module):
             input=words, input_encoding="UTF-8", errors="ignore", Tsplits=tf.int32
         )
         code = decoded.char_values
-        size = 2**BLOCK_BITS
-        block = tf.gather(self._blocks, code // size)
-        code += tf.gather(self._changes, block * size + code % size)
+        block = tf.gather(self._blocks, tf.bitwise.right_shift(code, BLOCK_BITS))
+        inside = tf.bitwise.bitwise_and(code, 2**BLOCK_BITS - 1)
+        code += tf.gather(self._changes, block * 2**BLOCK_BITS + inside)
         return tf.raw_ops.UnicodeEncode(
             input_values=code,
             input_splits=decoded.row_splits,

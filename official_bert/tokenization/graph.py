@@ -67,8 +67,7 @@ class GraphTokenizer(tf.Module):
                 return self._with_others(texts, is_simple, names)
 
             def without_others():
-                lengths, columns = self._simple(texts)
-                return lengths, [columns[name] for name in names]
+                return self._simple(texts, len(names) > 1)
 
             lengths, columns = tf.cond(
                 tf.reduce_all(is_simple), without_others, with_others
@@ -90,7 +89,9 @@ class GraphTokenizer(tf.Module):
         Returns:
           (number of pieces of each text, int32 [texts]; list of flat columns).
         """
-        lengths, simple = self._simple(tf.where(is_simple, texts, ""))
+        lengths, simple = self._simple(
+            tf.where(is_simple, texts, ""), len(names) > 1
+        )
         (others,) = take(~is_simple, texts)
         columns = self._any_texts(others)
         # The row of each text in the columns of simple texts and then others.
@@ -98,10 +99,8 @@ class GraphTokenizer(tf.Module):
         number = tf.size(texts)
         row = tf.where(is_simple, tf.range(number), number + rank)
         merged = []
-        for name in names:
-            column = tf.RaggedTensor.from_row_lengths(
-                simple[name], lengths, validate=False
-            )
+        for name, values in zip(names, simple, strict=True):
+            column = tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
             both = tf.concat([column, columns[name]], 0)
             merged.append(tf.gather(both, row))
         return merged[0].row_lengths(), [one.values for one in merged]

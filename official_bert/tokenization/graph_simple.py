@@ -78,12 +78,18 @@ class SimpleTexts(tf.Module):
         """Return whether each text contains only simple characters, bool [texts]."""
         return tf.strings.regex_full_match(texts, self._simple_text)
 
-    def __call__(self, texts: tf.Tensor) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
-        """Return the pieces of texts of simple characters, string [texts].
+    def __call__(
+        self, texts: tf.Tensor, offsets: bool
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Return the pieces of texts of simple characters.
+
+        Args:
+          texts: string [texts].
+          offsets: whether to return starts and ends.
 
         Returns:
-          (number of pieces of each text, int32 [texts]; dict of the values of the
-          columns of `Pieces`, int32 [pieces]).
+          (number of pieces of each text, int32 [texts]; list of the values of the
+          columns of `Pieces`, int32 [pieces]: ids, or ids, starts and ends).
         """
         if self._do_lower_case:
             # Without an encoding, this op changes only ASCII letters.
@@ -101,19 +107,15 @@ class SimpleTexts(tf.Module):
         token = tf.gather(tf.reshape(missing, [-1]), found.words)
         # Whitespace has the same index as the next token, which replaces it.
         index = [first, tf.gather(first, token) + found.steps]
-        starts, ends = self._spans(tokens, rows)
-        first_of_token = tf.gather(starts, token)
-        columns = {
-            "ids": (_id(values), found.ids),
-            "starts": (starts, first_of_token + found.starts),
-            "ends": (ends, first_of_token + found.ends),
-        }
+        columns = [(_id(values), found.ids)]
+        if offsets:
+            starts, ends = self._spans(tokens, rows)
+            first_of_token = tf.gather(starts, token)
+            columns.append((starts, first_of_token + found.starts))
+            columns.append((ends, first_of_token + found.ends))
         number = tf.reduce_sum(counts)
         lengths = tf.math.unsorted_segment_sum(counts, rows, tf.size(texts))
-        return lengths, {
-            name: tf.dynamic_stitch(index, both)[:number]
-            for name, both in columns.items()
-        }
+        return lengths, [tf.dynamic_stitch(index, both)[:number] for both in columns]
 
     def _spans(self, tokens, rows):
         """Return the range (starts, ends) of each token in its text, in characters.
@@ -177,9 +179,9 @@ class SimpleTexts(tf.Module):
 
         def advance(skipped, place, rest, left, steps):
             longest = tf.minimum(tf.reduce_max(left), self._longest)
-            ends = tf.range(skipped + 1, skipped + longest + 1)[None]
+            ends = tf.expand_dims(tf.range(skipped + 1, skipped + longest + 1), 0)
             beginnings = tf.strings.substr(
-                rest[:, None], tf.zeros_like(ends), ends, unit="UTF8_CHAR"
+                tf.expand_dims(rest, 1), tf.zeros_like(ends), ends, unit="UTF8_CHAR"
             )
             # The value of the longest piece is the largest.
             values = tf.reduce_max(self._vocab.lookup(beginnings), axis=1)

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import tensorflow as tf
 
 from official_bert.tokenization.graph_simple import SimpleTexts
-from official_bert.tokenization.graph_words import BasicWords, take
 from official_bert.tokenization.graph_wordpieces import Wordpieces
+from official_bert.tokenization.graph_words import BasicWords, take
 
 COLUMNS = ("ids", "starts", "ends")
 
@@ -89,9 +89,7 @@ class GraphTokenizer(tf.Module):
         Returns:
           (number of pieces of each text, int32 [texts]; list of flat columns).
         """
-        lengths, simple = self._simple(
-            tf.where(is_simple, texts, ""), len(names) > 1
-        )
+        lengths, simple = self._simple(tf.where(is_simple, texts, ""), len(names) > 1)
         (others,) = take(~is_simple, texts)
         columns = self._any_texts(others)
         # The row of each text in the columns of simple texts and then others.

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from official_bert.tokenization.graph_words import BLOCK_BITS, in_blocks, table, take, while_loop
+from official_bert.tokenization.graph_words import (
+    BLOCK_BITS,
+    in_blocks,
+    table,
+    take,
+    while_loop,
+)
 from official_bert.tokenization.simple_characters import (
     ALONE,
     NOT_SIMPLE,
@@ -28,7 +34,8 @@ from official_bert.tokenization.wordpiece import (
 # A value of the vocabulary's table is the number of characters * 2**ID_BITS + id. For a
 # missing word, the number is -1 and the id that of the unknown piece.
 ID_BITS = 32
-PLACES = 2 ** (MAX_INPUT_CHARS_PER_WORD).bit_length()
+# More than the number of steps of any word; see `_walk`.
+PLACES = 2**8
 WHITESPACE = -2 << ID_BITS
 
 
@@ -169,9 +176,9 @@ class SimpleTexts(tf.Module):
         end of the longest piece.
 
         Returns:
-          int64 [3, steps]: number of the word * PLACES + number of the step; the piece's
-          value in the table of the vocabulary; length of the rest. If no piece fits,
-          this step is the last one of the word, and the length is not 0.
+          int64 [3, steps]. Row 0: number of the word * PLACES + number of the step.
+          Row 1: value of the piece in the table of the vocabulary. Row 2: length of the
+          rest. If no piece fits, the word has no more steps, and this length is not 0.
         """
 
         def any_left(_skipped, place, *_):
@@ -191,9 +198,7 @@ class SimpleTexts(tf.Module):
             place, rest, left, begin = take(
                 (size > 0) & (left > 0), place + 1, rest, left, skipped + size
             )
-            rest = CONTINUATION + tf.strings.substr(
-                rest, begin, left, unit="UTF8_CHAR"
-            )
+            rest = CONTINUATION + tf.strings.substr(rest, begin, left, unit="UTF8_CHAR")
             return after_first, place, rest, left, steps
 
         # The number of characters before the rest: after the first step it has "##".
@@ -205,7 +210,13 @@ class SimpleTexts(tf.Module):
             words,
             tf.cast(lengths, tf.int64),
         )
-        state = (tf.zeros_like(after_first), word, rest, left, tf.zeros([3, 0], tf.int64))
+        state = (
+            tf.zeros_like(after_first),
+            word,
+            rest,
+            left,
+            tf.zeros([3, 0], tf.int64),
+        )
         return while_loop(any_left, advance, state)[4]
 
     def _folded(self, words):

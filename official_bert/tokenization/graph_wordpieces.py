@@ -133,7 +133,9 @@ def _walk(starts, limits, lengths):
         return *take(steps > 0, words, places + steps), begins, failed
 
     words = tf.range(tf.size(starts))
-    *_, begins, failed = while_loop(any_left, go_on, (words, starts, nowhere, not_failed))
+    *_, begins, failed = while_loop(
+        any_left, go_on, (words, starts, nowhere, not_failed)
+    )
     return begins, failed
 
 

@@ -24,7 +24,11 @@ SURROGATES = slice(0xD800, 0xE000)
 NONCHARACTERS = np.array(
     [
         *range(0xFDD0, 0xFDF0),
-        *(plane + last for plane in range(0, 0x110000, 0x10000) for last in (0xFFFE, 0xFFFF)),
+        *(
+            plane + last
+            for plane in range(0, 0x110000, 0x10000)
+            for last in (0xFFFE, 0xFFFF)
+        ),
     ]
 )
 

@@ -1,27 +1,20 @@
 """`FullTokenizer` as TensorFlow ops, for a model that reads raw text.
 
 It uses only ops of TensorFlow itself, none of TensorFlow Text, so that every server for
-TensorFlow models can run it. `graph_words` makes the words. This module splits all of
-them into pieces at once.
+TensorFlow models can run it. `graph_simple` splits texts of simple characters, almost
+all texts. `graph_words` and `graph_wordpieces` split all others.
 """
 
 import dataclasses
 from collections.abc import Mapping
 
-import numpy as np
 import tensorflow as tf
 
-from official_bert.tokenization.graph_words import BasicWords, table, take
-from official_bert.tokenization.wordpiece import (
-    CONTINUATION,
-    MAX_INPUT_CHARS_PER_WORD,
-    UNKNOWN,
-)
+from official_bert.tokenization.graph_simple import SimpleTexts
+from official_bert.tokenization.graph_wordpieces import Wordpieces
+from official_bert.tokenization.graph_words import BasicWords, take
 
-# The key of an edge of a trie is node * 2**CHARACTER_BITS + code point.
-CHARACTER_BITS = 21
-WORD_ROOT, REST_ROOT = 0, 1
-NUM_ROOTS = 2
+COLUMNS = ("ids", "starts", "ends")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -50,185 +43,78 @@ class GraphTokenizer(tf.Module):
           do_lower_case: as in `FullTokenizer`.
         """
         super().__init__()
+        self._simple = SimpleTexts(vocab, do_lower_case)
         self._words = BasicWords(do_lower_case)
         self._wordpieces = Wordpieces(vocab)
 
     def __call__(self, texts: tf.Tensor) -> Pieces:
         """Return the `Pieces` of texts, string [texts] in UTF-8."""
+        return Pieces(**self._columns(texts, COLUMNS))
+
+    def ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Return only the ids of `Pieces`; this is faster."""
+        return self._columns(texts, COLUMNS[:1])["ids"]
+
+    def _columns(self, texts, names):
+        """Return a dict of some columns of `Pieces`."""
         with tf.device("CPU:0"):
-            found, words = self._words(texts)
-            begins, ids = self._wordpieces(found.code_points, words)
-            ids, rows = take(begins, ids, found.texts)
-            # A character belongs to the last piece that began before or at it.
-            piece = tf.cumsum(tf.cast(begins, tf.int32)) - 1
-            starts = tf.math.unsorted_segment_min(found.starts, piece, tf.size(ids))
-            ends = tf.math.unsorted_segment_max(found.ends, piece, tf.size(ids))
-            number = tf.size(texts)
-            return Pieces(
-                *(
-                    tf.RaggedTensor.from_value_rowids(values, rows, number)
-                    for values in (ids, starts, ends)
-                )
+            is_simple = self._simple.are_simple(texts)
+
+            # The executor visits each operation of a branch that it does not take, but
+            # a function that is not inlined is one operation.
+            @tf.function(autograph=False, experimental_attributes={"_noinline": True})
+            def with_others():
+                return self._with_others(texts, is_simple, names)
+
+            def without_others():
+                return self._simple(texts, len(names) > 1)
+
+            lengths, columns = tf.cond(
+                tf.reduce_all(is_simple), without_others, with_others
             )
+            splits = tf.concat([[0], tf.cumsum(lengths)], 0)
+            return {
+                name: tf.RaggedTensor.from_row_splits(column, splits, validate=False)
+                for name, column in zip(names, columns, strict=True)
+            }
 
-
-class Wordpieces(tf.Module):
-    """Splits words into pieces like `WordpieceTokenizer`.
-
-    It looks up the longest piece at each character, for all characters at once, one
-    step down the vocabulary's trie at a time. Then all words advance from piece to
-    piece. The number of steps therefore depends on the longest piece and on the most
-    pieces of a word, not on the number of words.
-    """
-
-    def __init__(self, vocab: Mapping[str, int]):
-        """Store the vocabulary, a dict of piece -> id."""
-        super().__init__()
-        edges, pieces = _trie(vocab)
-        self._edges = table(edges)
-        self._pieces = table(pieces)
-        self._unknown = vocab[UNKNOWN]
-
-    def __call__(
-        self, code_points: tf.Tensor, words: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the characters at which pieces begin, and the ids of the pieces.
+    def _with_others(self, texts, is_simple, names):
+        """Return the pieces of texts of which some are not simple.
 
         Args:
-          code_points: int32 [characters] of the words.
-          words: int32 [characters], the number of each character's word: 0, ... 0, 1,
-            ...
+          texts: string [texts].
+          is_simple: bool [texts].
+          names: names of the columns.
 
         Returns:
-          (begins, ids): bool and int32 [characters]. An id is valid only where a piece
-          begins. A word that cannot be split, or is too long, is one unknown piece.
+          (number of pieces of each text, int32 [texts]; list of flat columns).
         """
-        begins_word = words != tf.concat([[-1], words], 0)[:-1]
-        starts = tf.cast(tf.where(begins_word)[:, 0], tf.int32)
-        ends = tf.concat([starts, [tf.size(words)]], 0)[1:]
-        too_long = ends - starts > MAX_INPUT_CHARS_PER_WORD
-        # A word that is too long gets limit = start, and so is not looked up.
-        limits = tf.where(too_long, starts, ends)
-        root = tf.where(begins_word, WORD_ROOT, REST_ROOT)
-        lengths, ids = self._longest(code_points, root, tf.gather(limits, words))
-        begins, failed = _walk(starts, limits, lengths)
-        failed |= too_long
-        of_failed = tf.gather(failed, words)
-        begins = tf.where(of_failed, begins_word, begins)
-        return begins, tf.where(of_failed, self._unknown, ids)
+        lengths, simple = self._simple(tf.where(is_simple, texts, ""), len(names) > 1)
+        (others,) = take(~is_simple, texts)
+        columns = self._any_texts(others)
+        # The row of each text in the columns of simple texts and then others.
+        rank = tf.cumsum(tf.cast(~is_simple, tf.int32), exclusive=True)
+        number = tf.size(texts)
+        row = tf.where(is_simple, tf.range(number), number + rank)
+        merged = []
+        for name, values in zip(names, simple, strict=True):
+            column = tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
+            both = tf.concat([column, columns[name]], 0)
+            merged.append(tf.gather(both, row))
+        return merged[0].row_lengths(), [one.values for one in merged]
 
-    def _longest(self, code_points, root, limit):
-        """Return length (or 0) and id of the longest piece from each character on.
-
-        Args:
-          code_points: int32 [characters].
-          root: int32 [characters], the node at which the search starts.
-          limit: int32 [characters], the end of each character's word.
-        """
-        places = tf.range(tf.size(code_points))
-        none = tf.zeros_like(places)
-
-        def any_left(_depth, places, *_):
-            return tf.size(places) > 0
-
-        def descend(depth, places, nodes, lengths, ids):
-            inside = places + depth < tf.gather(limit, places)
-            places, nodes = take(inside, places, nodes)
-            characters = tf.cast(tf.gather(code_points, places + depth), tf.int64)
-            keys = tf.cast(nodes, tf.int64) * 2**CHARACTER_BITS
-            keys += characters
-            edges = tf.searchsorted(self._edges, keys)
-            edges = tf.minimum(edges, tf.size(self._edges) - 1)
-            exists = tf.gather(self._edges, edges) == keys
-            places, edges = take(exists, places, edges)
-            pieces = tf.gather(self._pieces, edges)
-            at, pieces = take(pieces >= 0, places, pieces)
-            at = at[:, None]
-            lengths = tf.tensor_scatter_nd_update(
-                lengths, at, tf.fill(tf.shape(pieces), depth + 1)
-            )
-            ids = tf.tensor_scatter_nd_update(ids, at, pieces)
-            return depth + 1, places, edges + NUM_ROOTS, lengths, ids
-
-        *_, lengths, ids = _while(any_left, descend, (0, places, root, none, none))
-        return lengths, ids
-
-
-def _walk(starts, limits, lengths):
-    """Advance from piece to piece through all words at once.
-
-    Args:
-      starts: int32 [words], the index of each word's first character.
-      limits: int32 [words], the end of each word.
-      lengths: int32 [characters], the length of the longest piece at each, or 0.
-
-    Returns:
-      (begins, failed): bool [characters], whether a piece begins there; bool [words],
-      whether a part of the word has no piece.
-    """
-    size = tf.size(lengths)
-    nowhere = tf.zeros([size], tf.bool)
-    not_failed = tf.zeros([tf.size(starts)], tf.bool)
-
-    def any_left(words, *_):
-        return tf.size(words) > 0
-
-    def go_on(words, places, begins, failed):
-        inside = places < tf.gather(limits, words)
-        words, places = take(inside, words, places)
-        steps = tf.gather(lengths, places)
-        begins = tf.tensor_scatter_nd_update(
-            begins, places[:, None], tf.ones_like(places, tf.bool)
-        )
-        (stuck,) = take(steps == 0, words)
-        failed = tf.tensor_scatter_nd_update(
-            failed, stuck[:, None], tf.ones_like(stuck, tf.bool)
-        )
-        return *take(steps > 0, words, places + steps), begins, failed
-
-    words = tf.range(tf.size(starts))
-    *_, begins, failed = _while(any_left, go_on, (words, starts, nowhere, not_failed))
-    return begins, failed
-
-
-def _while(condition, body, values):
-    """Return `values` after the loop; their lengths may change in the loop."""
-    values = [tf.convert_to_tensor(value) for value in values]
-    shapes = [tf.TensorShape([None] * value.shape.rank) for value in values]
-    return tf.while_loop(condition, body, values, shape_invariants=shapes)
-
-
-def _trie(vocab):
-    """Return two tries of a vocabulary: of word beginnings, and of "##" pieces.
-
-    Edge e leads to node e + 2. Nodes are numbered in the order of their edges, so the
-    keys are sorted and no array of children is needed.
-
-    Args:
-      vocab: dict of piece -> id.
-
-    Returns:
-      edges: int64 [edges], the sorted keys, node * 2**21 + code point. Node 0 is the
-        root of words, node 1 the root of "##" pieces.
-      pieces: int32 [edges], the id of the piece that ends at the child, or -1.
-    """
-    ids = {(WORD_ROOT, piece): index for piece, index in vocab.items()}
-    for piece, index in vocab.items():
-        if piece.startswith(CONTINUATION):
-            ids[REST_ROOT, piece.removeprefix(CONTINUATION)] = index
-    beginnings = {
-        (root, text[:length])
-        for root, text in ids
-        for length in range(1, len(text) + 1)
-    }
-    # Sort by length first. A child then comes after its parent, and the children of a
-    # node are neighbors, in the order of their characters.
-    ordered = sorted(beginnings, key=lambda one: (len(one[1]), *one))
-    nodes = {(root, ""): root for root in (WORD_ROOT, REST_ROOT)}
-    nodes |= {one: number for number, one in enumerate(ordered, NUM_ROOTS)}
-    edges = [
-        (nodes[root, text[:-1]] << CHARACTER_BITS) + ord(text[-1])
-        for root, text in ordered
-    ]
-    pieces = [ids.get(one, -1) for one in ordered]
-    return np.array(edges, np.int64), np.array(pieces, np.int32)
+    def _any_texts(self, texts):
+        """Return a dict of the columns of `Pieces` of any texts, string [texts]."""
+        found, words = self._words(texts)
+        begins, ids = self._wordpieces(found.code_points, words)
+        ids, rows = take(begins, ids, found.texts)
+        # A character belongs to the last piece that began before or at it.
+        piece = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        starts = tf.math.unsorted_segment_min(found.starts, piece, tf.size(ids))
+        ends = tf.math.unsorted_segment_max(found.ends, piece, tf.size(ids))
+        number = tf.size(texts)
+        columns = zip(COLUMNS, (ids, starts, ends), strict=True)
+        return {
+            name: tf.RaggedTensor.from_value_rowids(values, rows, number)
+            for name, values in columns
+        }

@@ -71,17 +71,29 @@ def character_arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
             (FOLDING, folding),
         )
     )
-    different, blocks = np.unique(
-        facts.reshape(-1, 2**BLOCK_BITS), axis=0, return_inverse=True
-    )
     lengths = [0, 0, *map(len, table.folded.values())]
     values = [ord(char) for text in table.folded.values() for char in text]
     return (
-        blocks.reshape(-1).astype(np.int32),
-        different.reshape(-1),
+        *in_blocks(facts),
         np.cumsum(lengths).astype(np.int32),
         np.array(values, np.int32),
     )
+
+
+def in_blocks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return an array over code points as two small ones, for lookups in two steps.
+
+    Args:
+      values: int32 [0x110000].
+
+    Returns:
+      (int32 [4352], the number of each block of 256 code points; int32 [number of
+      different blocks * 256], their values).
+    """
+    numbers: dict[bytes, int] = {}
+    rows = values.reshape(-1, 2**BLOCK_BITS)
+    blocks = [numbers.setdefault(row.tobytes(), len(numbers)) for row in rows]
+    return np.array(blocks, np.int32), np.frombuffer(b"".join(numbers), np.int32)
 
 
 class BasicWords(tf.Module):
@@ -193,8 +205,16 @@ def table(values: np.ndarray) -> tf.Variable:
 
 def take(mask: tf.Tensor, *arrays: tf.Tensor) -> list[tf.Tensor]:
     """Return the elements of each array at which the mask is True."""
-    where = tf.where(mask)[:, 0]
-    return [tf.gather(array, where) for array in arrays]
+    where = tf.reshape(tf.where(mask), [-1])
+    # `tf.gather` has an operation more, for the axis.
+    return [tf.raw_ops.Gather(params=array, indices=where) for array in arrays]
+
+
+def while_loop(condition, body, values):
+    """Return `values` after the loop; their lengths may change in the loop."""
+    values = [tf.convert_to_tensor(value) for value in values]
+    shapes = [tf.TensorShape([None] * value.shape.rank) for value in values]
+    return tf.while_loop(condition, body, values, shape_invariants=shapes)
 
 
 def _field(facts, field):

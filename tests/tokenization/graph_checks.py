@@ -32,7 +32,7 @@ class Both:
         self.python = FullTokenizer(vocab_file, do_lower_case)
         self.graph = GraphTokenizer(self.python.vocab, do_lower_case)
         self.function = tf.function(
-            lambda texts: vars(self.graph(texts)),
+            lambda texts: vars(self.graph(texts)) | {"only": self.graph.ids(texts)},
             input_signature=[tf.TensorSpec([None], tf.string)],
         )
 
@@ -40,6 +40,7 @@ class Both:
         """Return [(id, start, end), ...] of each text from the graph."""
         found = self.function(tf.constant(texts, tf.string))
         columns = [found[name].to_list() for name in ("ids", "starts", "ends")]
+        assert found["only"].to_list() == columns[0]
         return [list(zip(*row, strict=True)) for row in zip(*columns, strict=True)]
 
     def differences(self, texts):

@@ -57,10 +57,14 @@ def saved(both_casings, tmp_path_factory):
     return folder
 
 
+def nodes_of(graph):
+    """Return the nodes of a GraphDef, with those of its functions."""
+    return [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
+
+
 def op_types(graph):
     """Return the op types of a GraphDef, with those of its functions."""
-    nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
-    return {node.op for node in nodes}
+    return {node.op for node in nodes_of(graph)}
 
 
 @pytest.mark.slow
@@ -72,15 +76,37 @@ def test_no_op_of_tensorflow_text_or_of_the_locale(saved):
     assert "UnicodeDecode" in ops and "While" in ops
     # Ops that do not belong to TensorFlow have names like "TFText>...".
     assert [op for op in ops if ">" in op] == []
-    unwanted = {"StringLower", "StringUpper", "RegexReplace", "StaticRegexReplace"}
-    assert ops & (unwanted | {"PyFunc", "EagerPyFunc", "UnicodeTranscode"}) == set()
+    unwanted = {"StringUpper", "PyFunc", "EagerPyFunc", "UnicodeTranscode"}
+    assert ops & unwanted == set()
+    lowering = [node for node in nodes_of(graph) if node.op == "StringLower"]
+    # With an encoding, it would follow the locale and the Unicode version of ICU.
+    assert {node.attr["encoding"].s for node in lowering} == {b""}
 
 
-def test_only_decoding_reads_strings(saved):
+def test_regular_expressions_name_code_points(saved):
+    """Classes such as \\pL or [[:punct:]] would depend on the version of a library."""
+    signature = tf.saved_model.load(str(saved)).signatures["uncased"]
+    nodes = nodes_of(signature.graph.as_graph_def())
+    patterns = {node.attr["pattern"].s.decode() for node in nodes if "Regex" in node.op}
+    assert len(patterns) == 2
+    for pattern in patterns:
+        assert re.fullmatch(r"\[(\\x{[0-9A-F]+}-\\x{[0-9A-F]+})+\]\*?", pattern)
+
+
+def test_ops_that_read_strings(saved):
     signature = tf.saved_model.load(str(saved)).signatures["uncased"]
     ops = op_types(signature.graph.as_graph_def())
     reading = {op for op in ops if re.search("String|Unicode|Regex|Utf|UTF|Lookup", op)}
-    assert reading == {"UnicodeDecode"}
+    assert reading == {
+        "LookupTableFindV2",
+        "StaticRegexFullMatch",
+        "StaticRegexReplace",
+        "StringLength",
+        "StringLower",
+        "StringSplitV2",
+        "UnicodeDecode",
+        "UnicodeEncode",
+    }
 
 
 def test_a_process_with_tensorflow_alone_under_a_turkish_locale(

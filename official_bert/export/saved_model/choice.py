@@ -46,8 +46,8 @@ class ServedChoice(ServedModel):
         number = tf.shape(choices)[1]
         # Each choice truncates its copy of the prompt separately.
         of_prompt = tf.repeat(tf.range(tf.size(prompt)), number)
-        ids_a = tf.gather(self._tokenizer(prompt).ids, of_prompt)
-        ids_b = self._tokenizer(tf.reshape(choices, [-1])).ids
+        ids_a = tf.gather(self._tokenizer.ids(prompt), of_prompt)
+        ids_b = self._tokenizer.ids(tf.reshape(choices, [-1]))
         has_second = tf.cast(rows.row_lengths(ids_b) > 0, tf.int32)
         room = self.task.max_seq_length - 2 - has_second
         inputs = self._layout.lay_out(*rows.truncate_pairs(ids_a, ids_b, room))

@@ -30,10 +30,10 @@ class ServedClassifier(ServedModel):
         self, text: tf.Tensor, text_b: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
         """Classify texts, string [B]; see `of_tokens`."""
-        ids_a = self._tokenizer(text).ids
+        ids_a = self._tokenizer.ids(text)
         ids_b = rows.no_tokens(tf.size(text))
         if text_b is not None:
-            ids_b = self._tokenizer(text_b).ids
+            ids_b = self._tokenizer.ids(text_b)
         # An empty second text counts as absent, decided before truncation.
         is_pair = tf.cast(rows.row_lengths(ids_b) > 0, tf.int32)
         room = self.task.max_seq_length - 2 - is_pair

@@ -36,7 +36,7 @@ class ServedEncoder(ServedModel):
           [B, S],
           the tokens of the vectors.
         """
-        inputs = self._lay_out(self._tokenizer(text).ids)
+        inputs = self._lay_out(self._tokenizer.ids(text))
         names = ("input_ids", "input_mask")
         return {**self._model(inputs), **{name: inputs[name] for name in names}}
 
@@ -64,7 +64,7 @@ class ServedEmbedding(ServedModel):
 
     def of_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return a dict with `embedding` float32 [B, size] for texts, string [B]."""
-        ids = self._tokenizer(text).ids
+        ids = self._tokenizer.ids(text)
         number, room = tf.size(text), self.task.max_seq_length - 2
         none = rows.no_tokens(number)
         if self.task.long_text != WINDOW:
@@ -124,7 +124,7 @@ class ServedMaskedLM(ServedEncoder):
         """
         # As in `encode_with_masks`, each `[MASK]` is one token.
         parts = tf.strings.split(text, MASK)
-        ids = self._tokenizer(parts.values).ids
+        ids = self._tokenizer.ids(parts.values)
         of_text = tf.cast(parts.value_rowids(), tf.int32)
         # A mask follows each part of a text except the last.
         is_last = of_text != tf.concat([of_text[1:], [-1]], 0)

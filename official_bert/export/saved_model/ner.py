@@ -99,7 +99,7 @@ class ServedTagger(ServedModel):
 
     def _tags(self, words, of_text, number):
         """Return the tag number of each word, int32 [words]."""
-        pieces = self._tokenizer(words).ids
+        pieces = self._tokenizer.ids(words)
         # A word without tokens is read as unknown.
         is_empty = rows.row_lengths(pieces) == 0
         pieces = rows.with_token(pieces, is_empty, self._unknown)

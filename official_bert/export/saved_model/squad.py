@@ -30,7 +30,7 @@ class ServedSquad(ServedModel):
           chosen.
         """
         number = tf.size(question)
-        question_ids = self._tokenizer(question).ids
+        question_ids = self._tokenizer.ids(question)
         longest = self.task.max_query_length
         size = tf.minimum(rows.row_lengths(question_ids), longest)
         read = self._tokenizer(context)

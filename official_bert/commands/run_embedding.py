@@ -104,7 +104,6 @@ flags.DEFINE_enum(
     "loss",
     None,
     EMBEDDING_LOSSES,
-    INFO_NCE,
     "info_nce: find the positive among all texts of the batch. cosent: rank pairs by "
     "their scores. cosine: make cosines equal the scores. simcse: info_nce of each "
     "text with itself under a different dropout mask. Default: chosen from the "

@@ -157,8 +157,8 @@ flags.DEFINE_enum(
     "long_text",
     None,
     LONG_TEXT,
-    "Handling of longer texts, except in training. truncate (default): cut. window: "
-    "read windows and average their vectors.",
+    "Handling of longer texts. truncate (default): cut. window: read windows and "
+    "average their vectors, also in training.",
 )
 flags.DEFINE_string(
     "corpus_file",
@@ -313,7 +313,7 @@ def _make_job(start, data):
     if "dev_file" in data:
         dev = evaluation.of_examples(data["dev_file"], "--dev_file")
         task = dataclasses.replace(task, metrics=dev.metrics)
-    features = convert_training(train, start.tokenizer, task.max_seq_length, loss.name)
+    features = convert_training(train, start.tokenizer, task, loss.name)
     return training.make_job(start, task, loss, features, dev)
 
 

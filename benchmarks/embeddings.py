@@ -68,7 +68,7 @@ flags.DEFINE_string("output", None, "JSON lines file, one line per run.")
 
 
 def main():
-    """Run what is missing, then print the table."""
+    """Make the missing runs, then print the table."""
     require("train_file", "dev_file", "model", "output")
     with tempfile.TemporaryDirectory() as folder:
         data = _data_flags(pathlib.Path(folder))

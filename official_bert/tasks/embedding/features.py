@@ -109,10 +109,10 @@ def pad_training(
 
     Returns:
       dict: `INPUTS` int32 [B, K, S], or [B, R, S] with windows; `text_mask` int32
-      [B, K], 1 for existing texts; `text_numbers` int32 [B, K]; `scores` float32 [B];
-      with windows `WINDOW_WEIGHTS` float32 [B, K, R], 1 / (number of windows) for the
-      rows of a text. A missing row has one token, because attention needs at least
-      one.
+      [B, K], 1 for existing texts; `text_numbers` int32 [B, K]; `scores` float32 [B].
+      With windows also `WINDOW_WEIGHTS` float32 [B, K, R]: 1 / (number of windows) for
+      the rows of a text, else 0. A missing row has one token, because attention needs
+      at least one.
     """
     has_windows = any(each.counts for each in features)
     num_rows = max(map(num_rows_of, features)) if has_windows else num_texts

@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
 
+from benchmarks import compared_runs  # noqa: E402
 from benchmarks.compared_tasks import (  # noqa: E402
     ARC,
     CONLL,
@@ -44,7 +45,6 @@ from benchmarks.peers import environment  # noqa: E402
 from official_bert.command_line.flag_values import require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
-from official_bert.training.logs.run_log import read_metrics  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -116,8 +116,10 @@ def main():
         for seed in map(int, FLAGS.seeds):
             for task, data_flags in zip(tasks, data, strict=True):
                 for who in FLAGS.who:
-                    _run_missing(who, task, seed, makers[who], data_flags)
-    print("\n".join(table(_records())))
+                    key = {"who": who, "task": task.name, "seed": seed}
+                    make_run = functools.partial(makers[who], task, seed, data_flags)
+                    compared_runs.run_missing(FLAGS.output, key, make_run)
+    print("\n".join(table(compared_runs.read(FLAGS.output))))
 
 
 def _sources_of(task):
@@ -136,24 +138,6 @@ def _prepare(task, sources, folder):
     folder.mkdir()
     max_train_rows = FLAGS.max_train_rows or task.max_train_rows
     return task.prepare(sources, folder, max_train_rows, FLAGS.max_dev_rows)
-
-
-def _records():
-    if not os.path.exists(FLAGS.output):
-        return []
-    with open(FLAGS.output, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
-
-
-def _run_missing(who, task, seed, make_run, data_flags):
-    """Make a run and append its line, unless it exists."""
-    key = {"who": who, "task": task.name, "seed": seed}
-    if any(record | key == record for record in _records()):
-        return
-    record = key | make_run(task, seed, data_flags)
-    with open(FLAGS.output, "a", encoding="utf-8") as output:
-        output.write(json.dumps(record) + "\n")
-    print(record, flush=True)
 
 
 def _flags(task, seed, data_flags):
@@ -186,14 +170,9 @@ def _ours(task, seed, data_flags, further=()):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise UserError(f"{task.script} failed: {done.stderr[-500:]}")
-        metrics = [one for one in read_metrics(output) if "sequences_per_second" in one]
+        steps, seconds = compared_runs.steps_and_seconds(output, task.train_batch_size)
         scores = task.read_scores(output)
-    steps = [one["step"] for one in metrics]
-    seconds = sum(
-        (step - before) * task.train_batch_size / one["sequences_per_second"]
-        for before, step, one in zip([0, *steps], steps, metrics, strict=False)
-    )
-    return _result(task, scores, steps[-1], seconds)
+    return _result(task, scores, steps, seconds)
 
 
 def _output_dir(name):
@@ -235,11 +214,13 @@ def table(records):
             for who, group in groups.items():
                 if group:
                     line = f"{task.name:6} {name:20} {who:27} "
-                    line += _mean_and_deviation(group)
+                    line += compared_runs.mean_and_deviation(group)
                     if who != THEIRS:
-                        line += f"   apart: {_apart(group, groups[THEIRS])}"
+                        line += (
+                            f"   apart: {compared_runs.apart(group, groups[THEIRS])}"
+                        )
                     lines.append(line)
-        ratios = _ratios(of_task)
+        ratios = compared_runs.ratios(of_task, OURS, THEIRS)
         if ratios:
             lines.append(
                 f"{task.name:6} ours / PyTorch, sequences per second: median "
@@ -247,40 +228,6 @@ def table(records):
                 f"{max(ratios):.2f}, {len(ratios)} pairs)"
             )
     return lines
-
-
-def _mean_and_deviation(scores):
-    """Return the mean and the standard deviation of one or more scores as text."""
-    mean = f"{statistics.fmean(scores):.1f}"
-    if len(scores) == 1:
-        return f"{mean} (1 seed)"
-    return f"{mean} ± {statistics.stdev(scores):.1f} ({len(scores)} seeds)"
-
-
-def _apart(ours, theirs):
-    """Return the difference of the means in pooled standard deviations."""
-    if min(len(ours), len(theirs)) < 2:
-        return "-"
-    freedom = len(ours) + len(theirs) - 2
-    squares = [
-        statistics.variance(scores) * (len(scores) - 1) for scores in (ours, theirs)
-    ]
-    pooled = (sum(squares) / freedom) ** 0.5
-    if not pooled:
-        return "-"
-    return f"{(statistics.fmean(ours) - statistics.fmean(theirs)) / pooled:+.2f} sd"
-
-
-def _ratios(records):
-    """Return ours / theirs for alternating runs with the same seed."""
-    rates = {
-        (one["who"], one["seed"]): one["rate"] for one in records if one.get("rate")
-    }
-    return [
-        rate / rates[THEIRS, seed]
-        for (who, seed), rate in rates.items()
-        if who == OURS and (THEIRS, seed) in rates
-    ]
 
 
 if __name__ == "__main__":

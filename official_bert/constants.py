@@ -21,6 +21,8 @@ EMBEDDING_LOSSES = (INFO_NCE, COSINE, COSENT, SIMCSE)
 # Texts longer than the model's maximum are cut, or read in overlapping windows.
 TRUNCATE, WINDOW = "truncate", "window"
 LONG_TEXT = (TRUNCATE, WINDOW)
+# Feature of a training batch: the share of each window in each text's vector.
+WINDOW_WEIGHTS = "window_weights"
 # Ways to combine the token vectors of a text into one vector.
 POOLINGS = ("mean", "cls", "pooler")
 # The rows of Table 7: the layers of a frozen encoder that a BiLSTM reads.

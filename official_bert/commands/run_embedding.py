@@ -4,6 +4,10 @@ r"""Train sentence embeddings: similar texts get similar vectors.
         --model=uncased_L-12_H-768_A-12 --output_dir=output/faq \
         --do_train --do_eval
 
+    python run_scripts/run_embedding.py --dataset=glue/stsb \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/similarity \
+        --do_train --do_eval
+
     python run_scripts/run_embedding.py --do_eval --model=output/faq \
         --output_dir=output/search --corpus_file=corpus.jsonl \
         --queries_file=queries.jsonl --relevance_file=qrels.tsv
@@ -17,22 +21,32 @@ docs/how_to/embeddings.md.
 
 import dataclasses
 
-from absl import flags
+from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import fine_tuning_flags, found_models, training_flags
+from official_bert.command_line import (
+    dataset_flags,
+    fine_tuning_flags,
+    found_models,
+    training_flags,
+)
 from official_bert.command_line.flag_values import locate, require
 from official_bert.constants import (
     EMBEDDING_LOSSES,
+    INFO_NCE,
     LONG_TEXT,
     POOLINGS,
     WINDOW,
 )
 from official_bert.errors import UserError
+from official_bert.tables.datasets import DEV, TEST, TRAIN
+from official_bert.tasks.embedding import datasets as embedding_datasets
 from official_bert.tasks.embedding import files as embedding_files
 from official_bert.tasks.embedding.task import EmbeddingTask
 
 FILES = ("train_file", "dev_file", "test_file")
+# File flag -> part of a dataset that replaces the file.
+PARTS = dict(zip(FILES, (TRAIN, DEV, TEST), strict=True))
 RETRIEVAL_FILES = ("corpus_file", "queries_file", "relevance_file")
 FLAGS = flags.FLAGS
 # Flags that the help shows first.
@@ -112,6 +126,12 @@ flags.DEFINE_float(
     "With --loss=cosine: score of two texts with the same meaning. Default: the "
     "highest score of the training file.",
 )
+flags.DEFINE_float(
+    "min_score",
+    None,
+    "Train only on pairs with at least this score. With --loss=info_nce, the other "
+    "pairs would count as texts with the same meaning.",
+)
 flags.DEFINE_enum(
     "pooling",
     None,
@@ -137,8 +157,8 @@ flags.DEFINE_enum(
     "long_text",
     None,
     LONG_TEXT,
-    "Handling of longer texts, except in training. truncate (default): cut. window: "
-    "read windows and average their vectors.",
+    "Handling of longer texts. truncate (default): cut. window: read windows and "
+    "average their vectors, also in training.",
 )
 flags.DEFINE_string(
     "corpus_file",
@@ -167,7 +187,8 @@ def main() -> None:
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
-    data = _read_data()
+    dataset = dataset_flags.opened()
+    data = _read_data(dataset)
     if FLAGS.do_train:
         with fine_tuning_flags.opened_start(strategy) as start:
             if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
@@ -176,25 +197,32 @@ def main() -> None:
         return
     if FLAGS.do_eval or FLAGS.do_predict:
         _evaluate_and_predict(data)
-    fine_tuning_flags.describe_run((*FILES, *RETRIEVAL_FILES))
+    datasets = [dataset] if dataset else []
+    fine_tuning_flags.describe_run((*FILES, *RETRIEVAL_FILES), datasets)
 
 
 def _used():
     """Return the names of the data flags that this run reads."""
     names = fine_tuning_flags.used(*FILES)
-    is_optional = FLAGS.corpus_file and not FLAGS.dev_file
+    is_optional = FLAGS.corpus_file and not (FLAGS.dev_file or FLAGS.dataset)
     return [name for name in names if name != "dev_file" or not is_optional]
 
 
 def _check_flags():
-    fine_tuning_flags.require_files(*_used())
+    if dataset_flags.check(FILES):
+        if FLAGS.has_header is not None:
+            raise UserError("--has_header is only for files. Leave it out.")
+    else:
+        dataset_flags.check_unused_data_dir()
+        fine_tuning_flags.require_files(*_used())
     given = [name for name in RETRIEVAL_FILES if FLAGS[name].value]
     if given:
         if not FLAGS.do_eval:
             raise UserError(f"--{given[0]} needs --do_eval. Add --do_eval.")
         require(*RETRIEVAL_FILES)
         fine_tuning_flags.require_files(*RETRIEVAL_FILES)
-    if FLAGS.do_train and FLAGS.do_eval and not FLAGS.dev_file:
+    has_dev = FLAGS.dev_file or FLAGS.dataset
+    if FLAGS.do_train and FLAGS.do_eval and not has_dev:
         raise UserError(
             "--do_train with --do_eval needs --dev_file, which selects the best "
             "model. Give it, or evaluate the corpus in a second run."
@@ -212,10 +240,11 @@ def _sizes():
     return tuple(sorted(set(map(int, FLAGS.matryoshka_sizes)), reverse=True))
 
 
-def _read_data():
+def _read_data(dataset):
     """Return a dict of flag name -> list of `EmbeddingExample`.
 
-    Datasets by name (`glue/stsb`) can be opened here.
+    Args:
+      dataset: `Dataset` that replaces the files; None reads the files.
     """
     columns = embedding_files.ColumnNames(
         tuple(FLAGS.text_columns),
@@ -223,12 +252,17 @@ def _read_data():
         FLAGS.group_column,
         FLAGS.has_header,
     )
-    return {
-        name: embedding_files.read_examples(
-            locate(getattr(FLAGS, name)), f"--{name}", columns
-        )
-        for name in _used()
-    }
+    data = {}
+    for name in _used():
+        if dataset:
+            split, with_scores = dataset.require_split(PARTS[name]), name != "test_file"
+            data[name] = embedding_datasets.read_dataset(
+                dataset, split, columns, with_scores
+            )
+        else:
+            path = locate(getattr(FLAGS, name))
+            data[name] = embedding_files.read_examples(path, f"--{name}", columns)
+    return data
 
 
 def _task(path, config=None):
@@ -263,7 +297,8 @@ def _make_job(start, data):
 
     task = _task(found_models.find(FLAGS.model), start.config)
     start.check_length(task.max_seq_length)
-    loss = _loss(data["train_file"])
+    train = _train_examples(data["train_file"])
+    loss = _loss(train)
     width = start.config.hidden_size
     for flag, sizes in (
         ("matryoshka_sizes", loss.sizes),
@@ -278,10 +313,31 @@ def _make_job(start, data):
     if "dev_file" in data:
         dev = evaluation.of_examples(data["dev_file"], "--dev_file")
         task = dataclasses.replace(task, metrics=dev.metrics)
-    features = convert_training(
-        data["train_file"], start.tokenizer, task.max_seq_length, loss.name
-    )
+    features = convert_training(train, start.tokenizer, task, loss.name)
     return training.make_job(start, task, loss, features, dev)
+
+
+def _train_examples(examples):
+    """Return the training examples with at least --min_score."""
+    if FLAGS.min_score is None:
+        if FLAGS.loss == INFO_NCE and len({one.score for one in examples}) > 1:
+            logging.warning(
+                "--loss=info_nce ignores the scores and uses all pairs as texts with "
+                "the same meaning. Add --min_score to use only pairs with high scores."
+            )
+        return examples
+    kept = [
+        example
+        for example in examples
+        if example.score is not None and example.score >= FLAGS.min_score
+    ]
+    if not kept:
+        raise UserError(
+            f"--min_score={FLAGS.min_score:g}: no training pair has this score. Use a "
+            "lower value, or name the scores with --score_column."
+        )
+    print(f"Training pairs: {len(kept)} of {len(examples)}, by score.", flush=True)
+    return kept
 
 
 def _loss(examples):

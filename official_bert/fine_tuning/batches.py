@@ -27,6 +27,11 @@ def length_of(one: Any) -> int:
     return len(one.input_ids)
 
 
+def one_row(one: Any) -> int:
+    """Return 1, the number of rows of an example without windows."""
+    return 1
+
+
 @dataclasses.dataclass(frozen=True)
 class FeatureSet:
     """Examples in memory, with the functions that make batches of them.
@@ -38,6 +43,8 @@ class FeatureSet:
         tokens.
       length_of: function: features of an example -> number of tokens.
       length_step: lengths of batches are rounded up to a multiple of it.
+      num_rows_of: function: features of an example -> number of rows, if `pad` pads
+        examples to the largest number of rows in the batch.
     """
 
     features: Sequence[Any]
@@ -45,6 +52,7 @@ class FeatureSet:
     pad: Callable[[Sequence[Any], int], dict[str, np.ndarray]]
     length_of: Callable[[Any], int] = length_of
     length_step: int = LENGTH_STEP
+    num_rows_of: Callable[[Any], int] = one_row
 
     def of_one_length(self) -> Self:
         """Return the same set with every batch padded to `max_seq_length`."""
@@ -134,9 +142,11 @@ class FeatureSet:
 
     def _signature(self, batch_size):
         """Return the `tf.TensorSpec`s of a batch of any length."""
-        first = self.features[:1]
-        length = self.length_of(first[0])
-        shorter, longer = self.pad(first, length), self.pad(first, length + 1)
+        extremes = [each(self.features, key=self.num_rows_of) for each in (min, max)]
+        length = max(map(self.length_of, extremes))
+        shorter, longer = (
+            self.pad([one], length + number) for number, one in enumerate(extremes)
+        )
         signature = {}
         for name, value in shorter.items():
             sizes = zip(value.shape[1:], longer[name].shape[1:], strict=True)

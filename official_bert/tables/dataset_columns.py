@@ -21,7 +21,8 @@ from official_bert.tables.datasets import Dataset
 TEXT, CLASS, BOOLEAN, WHOLE, NUMBER = "text", "class", "boolean", "integer", "number"
 SEQUENCE = "sequence of "
 OTHER = "other"
-_PAIRS = (
+# Names of the two texts of common datasets.
+PAIRS = (
     ("premise", "hypothesis"),
     ("context", "hypothesis"),
     ("sentence1", "sentence2"),
@@ -58,6 +59,11 @@ class DatasetColumns:
         if not self.label:
             return None
         return self.label[0] if len(self.label) == 1 else LABELS
+
+
+def is_row_number(name: str) -> bool:
+    """Return whether a feature numbers the rows, by its name."""
+    return bool(_ROW_NUMBER.fullmatch(name))
 
 
 def kind_of(feature: Any) -> str:
@@ -150,13 +156,13 @@ def _find_texts(dataset, kinds, taken, text_b):
     free = [
         name
         for name, kind in kinds.items()
-        if kind == TEXT and name not in taken and not _ROW_NUMBER.fullmatch(name)
+        if kind == TEXT and name not in taken and not is_row_number(name)
     ]
     supervised = [name for name in _supervised(dataset, 0) if name in free]
     if len(supervised) == 1:
         return supervised[0], text_b
     named = [name for name in _COMMON_TEXTS if name in free]
-    pairs = [pair for pair in _PAIRS if {*pair} <= {*free}]
+    pairs = [pair for pair in PAIRS if {*pair} <= {*free}]
     if text_b is None and len(supervised) == 2:
         return supervised[0], supervised[1]
     if text_b is None and len(pairs) == 1:
@@ -178,7 +184,7 @@ def _find_label(dataset, kinds, texts, needs_label):
     free = {
         name: kind
         for name, kind in kinds.items()
-        if name not in texts and not _ROW_NUMBER.fullmatch(name)
+        if name not in texts and not is_row_number(name)
     }
     named = [name for name in _COMMON_LABELS if name in free]
     classes = [name for name in free if free[name] in (CLASS, SEQUENCE + CLASS)]

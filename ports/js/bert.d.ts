@@ -81,10 +81,19 @@ export interface Candidate {
   probability: number;
 }
 
+/** A text that a search found. */
+export interface Match {
+  /** Its index in the list. */
+  index: number;
+  text: string;
+  /** Cosine of its vector and that of the query, from -1 to 1. */
+  similarity: number;
+}
+
 /** The content of model.json. */
 export interface ModelCard {
   name: string;
-  kind: "classifier" | "squad" | "ner" | "fill_mask" | "encoder";
+  kind: "classifier" | "squad" | "ner" | "embedding" | "fill_mask" | "encoder";
   what: string;
   is_pair: boolean;
   task: Record<string, unknown> | null;
@@ -128,10 +137,24 @@ export interface Bert {
   tag(text: string, options?: RunOptions): Promise<Entity[]>;
   /** Returns the most likely tokens for each [MASK]. For kind "fill_mask". */
   fillMask(text: string, topK?: number, options?: RunOptions): Promise<Candidate[][]>;
-  /** Returns a vector of length 1. For kinds "encoder" and "fill_mask". */
+  /**
+   * Returns the vector of a text. For kind "embedding" it is the one that the model was
+   * trained for. For kinds "encoder" and "fill_mask" it has length 1.
+   */
   encode(text: string, options?: RunOptions): Promise<Float32Array>;
-  /** Returns a cosine, from -1 to 1. For kinds "encoder" and "fill_mask". */
+  /** Returns a cosine, from -1 to 1. For the kinds that have `encode`. */
   similarity(text: string, textB: string, options?: RunOptions): Promise<number>;
+  /**
+   * Returns the topK texts (default 10) that are most similar to the query, best first.
+   * The vectors of the texts are stored for the next search. For the kinds that have
+   * `encode`.
+   */
+  search(
+    query: string,
+    texts: string[],
+    topK?: number,
+    options?: RunOptions,
+  ): Promise<Match[]>;
   /** Frees the memory of the model. */
   close(): void;
 }

@@ -6,13 +6,15 @@
 //   const { labels, scores } = await bert.classify("Wonderful!");
 //
 // bert.d.ts describes all functions. A model has one task: bert.kind is "classifier",
-// "squad", "ner", "fill_mask" or "encoder". Offsets count UTF-16 units, like strings in
-// JavaScript: text.slice(start, end).
+// "squad", "ner", "embedding", "fill_mask" or "encoder". Offsets count UTF-16 units,
+// like strings in JavaScript: text.slice(start, end).
 
 import "./tokenizer.js"; // sets globalThis.BertTokenizer
 import { classify } from "./bert/classifier.js";
-import { encode, fillMask, similarity } from "./bert/encoder.js";
+import { embed } from "./bert/embedding.js";
+import { encode, fillMask } from "./bert/encoder.js";
 import { Runtime, missingFeature } from "./bert/runtime.js";
+import { search, similarity } from "./bert/search.js";
 import { answer } from "./bert/squad.js";
 import { tag } from "./bert/tagger.js";
 
@@ -24,8 +26,9 @@ const METHODS = {
   classifier: ["classify"],
   squad: ["answer"],
   ner: ["tag"],
-  fill_mask: ["fillMask", "encode", "similarity"],
-  encoder: ["encode", "similarity"],
+  embedding: ["encode", "similarity", "search"],
+  fill_mask: ["fillMask", "encode", "similarity", "search"],
+  encoder: ["encode", "similarity", "search"],
 };
 
 /** Loads the model of a folder; see bert.d.ts. */
@@ -47,6 +50,7 @@ class Bert {
     const { BertTokenizer } = globalThis;
     this.card = card;
     this.runtime = runtime;
+    this.stored = new Map(); // text -> vector, for search
     this.tokenizer = new BertTokenizer(vocabulary, { doLowerCase: card.do_lower_case });
     this.casedTokenizer = new BertTokenizer(vocabulary, { doLowerCase: false });
   }
@@ -81,12 +85,17 @@ class Bert {
 
   async encode(text, options = {}) {
     this.require("encode");
-    return encode(this, text, options);
+    return (this.kind === "embedding" ? embed : encode)(this, text, options);
   }
 
   async similarity(text, textB, options = {}) {
     this.require("similarity");
     return similarity(this, text, textB, options);
+  }
+
+  async search(query, texts, topK = 10, options = {}) {
+    this.require("search");
+    return search(this, query, texts, topK, options);
   }
 
   /** Frees the memory of the model. */

@@ -1,7 +1,8 @@
-"""`--dataset` of the four commands, with datasets that TFDS made of small files."""
+"""`--dataset` of the commands, with datasets that TFDS made of small files."""
 
 import json
 
+import numpy as np
 import pytest
 import tiny_model
 from named_datasets import prepare, prepare_glue, prepare_rows, tfds, write_glue
@@ -231,3 +232,46 @@ def test_run_swag(folder):
     assert "Test set" in results["swag"]["stdout"]
     assert len(json_lines(folder / "swag" / "test_predictions.jsonl")) == 4
     assert record_of(folder, "swag")["name"] == "swag"
+
+
+EMBEDDING_BAD = {
+    f"{RUN} --dataset=likeness --dev_file=a.csv": "and --dev_file both name",
+    f"{RUN} --dataset=likeness --has_header": "--has_header is only for files",
+    f"{RUN} --dataset=likeness --min_score=7": "no training pair has this score",
+    f"{BRIEF} --train_file=a.csv --data_dir=tfds": "--data_dir needs --dataset",
+    f"{RUN} --dataset=entailed": "is not a score … --text_columns=first,second",
+    f"{RUN} --dataset=likeness --score_column=stars": "no column 'stars'",
+}
+
+
+def test_run_embedding(folder):
+    rows = [
+        {"first": f"the {WORDS[n % 2]}", "second": f"on {WORDS[n % 2]} {n}"}
+        for n in range(8)
+    ]
+    text = dict.fromkeys(("first", "second"), tfds.features.Text())
+    scored = [{**row, "label": n / 2} for n, row in enumerate(rows)]
+    splits = {"train": scored, "validation": scored[:4], "test": scored[:3]}
+    prepare_rows(
+        "likeness", folder / "tfds", text | {"label": np.float32}, splits, license="CC0"
+    )
+    three = tfds.features.ClassLabel(names=["no", "maybe", "yes"])
+    classes = [{**row, "label": n % 3} for n, row in enumerate(rows)]
+    prepare_rows(
+        "entailed", folder / "tfds", text | {"label": three}, {"train": classes}
+    )
+    good = {
+        "likeness": f"{RUN} --dataset=likeness",
+        "positives": f"{RUN} --dataset=likeness --loss=info_nce --min_score=2.5",
+        "all": f"{BRIEF} --data_dir=tfds --dataset=likeness --loss=info_nce",
+    }
+    results = run("run_embedding", folder, good, EMBEDDING_BAD)
+    assert "Loss: cosent." in results["likeness"]["stdout"]
+    assert "Training pairs: 3 of 8, by score." in results["positives"]["stdout"]
+    assert "--min_score" not in results["positives"]["logged"]
+    assert "Add --min_score" in results["all"]["logged"]
+    assert set(scores(folder / "likeness")) >= {"eval_spearman", "eval_pearson"}
+    predictions = json_lines(folder / "likeness" / "test_predictions.jsonl")
+    assert [one["guid"] for one in predictions] == [1, 2, 3]
+    record = record_of(folder, "likeness")
+    assert (record["name"], record["version"]) == ("likeness", "1.0.0")

@@ -16,6 +16,7 @@ import numpy as np
 import tensorflow as tf
 from record_files import MINI_CONFIG
 
+from official_bert.constants import WINDOW_WEIGHTS
 from official_bert.modeling.embedding.losses import LossSettings
 from official_bert.modeling.embedding.model import EmbeddingModel
 from official_bert.tasks.embedding.training import LOSS, objective_of
@@ -35,28 +36,37 @@ CONFIG = dataclasses.replace(
 )
 
 
-def batch(step, rows):
-    """Return a batch of triplets with scores; some have no hard negative."""
+def batch(step, rows, windows=0):
+    """Return a batch of triplets with scores; some have no hard negative.
+
+    With `windows`, the first text has so many additional windows.
+    """
     rng = np.random.default_rng(step)
-    shape = (rows, TEXTS)
-    lengths = rng.integers(3, LENGTH + 1, (*shape, 1))
+    shape, inputs = (rows, TEXTS), (rows, TEXTS + windows)
+    lengths = rng.integers(3, LENGTH + 1, (*inputs, 1))
     mask = np.ones(shape)
     mask[::3, 2] = 0
     numbers = np.arange(rows * TEXTS).reshape(shape)
     # The first and the last example have the same positive.
     numbers[-1, 1] = numbers[0, 1]
     arrays = {
-        "input_ids": rng.integers(5, CONFIG.vocab_size, (*shape, LENGTH)),
+        "input_ids": rng.integers(5, CONFIG.vocab_size, (*inputs, LENGTH)),
         "input_mask": np.arange(LENGTH) < lengths,
-        "segment_ids": np.zeros((*shape, LENGTH)),
+        "segment_ids": np.zeros((*inputs, LENGTH)),
         "text_mask": mask,
         "text_numbers": numbers,
     }
     tensors = {name: tf.constant(v, tf.int32) for name, v in arrays.items()}
-    return {**tensors, "scores": tf.constant(rng.uniform(0, 5, rows), tf.float32)}
+    tensors["scores"] = tf.constant(rng.uniform(0, 5, rows), tf.float32)
+    if windows:
+        counts = [1 + windows, *[1] * (TEXTS - 1)]
+        weights = np.repeat(np.eye(TEXTS), counts, 1) / np.array(counts)[:, np.newaxis]
+        weights = np.broadcast_to(weights, (rows, *weights.shape))
+        tensors[WINDOW_WEIGHTS] = tf.constant(weights, tf.float32)
+    return tensors
 
 
-def moved(strategy, loss="info_nce", rows=8, precision="float32", **options):
+def moved(strategy, loss="info_nce", rows=8, precision="float32", windows=0, **options):
     """Return name -> movement of each weight, and `losses`."""
     keras.utils.set_random_seed(3)
     with strategy.scope(), computing_in(precision):
@@ -71,7 +81,7 @@ def moved(strategy, loss="info_nce", rows=8, precision="float32", **options):
     start, stop = strategies.local_rows(strategy, rows)
     losses = []
     for number in range(STEPS):
-        own = {name: v[start:stop] for name, v in batch(number, rows).items()}
+        own = {name: v[start:stop] for name, v in batch(number, rows, windows).items()}
         report = step(strategies.distribute(strategy, own, rows, start))
         assert float(report[f"{LOSS}/weight"]) == rows
         losses.append(float(report[LOSS]) / rows)

@@ -21,6 +21,8 @@ QUICK = {
     "one": "",
     "two_devices_cached": "replicas=2,micro_batch_size=2",
     "apart": "replicas=2,per_replica_update=1",
+    "windows": "windows=2",
+    "windows_two_devices_cached": "windows=2,replicas=2,micro_batch_size=2",
 }
 SLOW = {
     f"{loss}{ending}": f"loss={loss},{options}"
@@ -92,6 +94,11 @@ def test_two_devices_and_two_passes_make_the_same_step(quick):
     losses = [quick[name]["losses"] for name in ("two_devices_cached", "one")]
     np.testing.assert_allclose(*losses, rtol=1e-5)
     assert difference(quick, "two_devices_cached", "one") < 1e-4
+
+
+def test_windows_make_the_same_step_on_two_devices_and_in_two_passes(quick):
+    assert difference(quick, "windows_two_devices_cached", "windows") < 1e-4
+    assert difference(quick, "windows", "one") > 1e-2
 
 
 def test_replicas_by_themselves_have_fewer_negatives(quick):

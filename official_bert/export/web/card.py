@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 
 from official_bert import __version__
-from official_bert.constants import CLASSIFIER, INPUTS, MULTIPLE_CHOICE, NER, SQUAD
+from official_bert.constants import (
+    CLASSIFIER,
+    EMBEDDING,
+    INPUTS,
+    MULTIPLE_CHOICE,
+    NER,
+    SQUAD,
+)
 from official_bert.errors import UserError
 from official_bert.export import samples
 from official_bert.export.saved_model.exports import takes_pairs
@@ -22,7 +29,7 @@ from official_bert.tasks.classifier.features import convert_example
 FILE = "model.json"
 # Kinds of pages: tasks, and these two for pre-trained models.
 ENCODER = "encoder"
-PAGES = (CLASSIFIER, SQUAD, NER, FILL_MASK, ENCODER)
+PAGES = (CLASSIFIER, SQUAD, NER, EMBEDDING, FILL_MASK, ENCODER)
 MASKED_LM = "masked language model"
 # Count of values per output that a browser compares after loading a model on a
 # GPU.

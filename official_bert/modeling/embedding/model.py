@@ -1,6 +1,7 @@
 """The sentence embedding model: one vector per text.
 
-Shape letters: `B` examples, `K` texts per example, `S` tokens per row, `H` hidden size.
+Shape letters: `B` examples, `K` texts per example, `R` rows (windows of texts) per
+example, `S` tokens per row, `H` hidden size.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.constants import INPUTS
+from official_bert.constants import INPUTS, WINDOW_WEIGHTS
 from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.kernels.interface import Kernels
@@ -57,13 +58,17 @@ class EmbeddingModel(EncoderModel):
 
         Args:
           inputs: `input_ids`, `input_mask` and `segment_ids` int [B, K, S], or [B, S]
-            for one text in each example; other keys are ignored.
+            for one text in each example. With windows: `INPUTS` int [B, R, S] and
+            `window_weights` float32 [B, K, R], the share of each row in each text.
+            Other keys are ignored.
           training: whether dropout is active.
           dropout_seed: see `BertEncoder.call`.
           kernels: see `BertEncoder.call`.
 
         Returns:
-          dict with float32 `vectors` [B, K, H] or [B, H], not normalized.
+          dict with float32 `vectors` [B, K, H] or [B, H], not normalized. The vector of
+          a text with windows is the mean of its windows' vectors. These are normalized
+          before, if `normalize`.
         """
         shape = tf.shape(inputs["input_ids"])
         rows = {name: tf.reshape(inputs[name], [-1, shape[-1]]) for name in INPUTS}
@@ -72,7 +77,10 @@ class EmbeddingModel(EncoderModel):
         )
         vectors = pool(encoded, rows["input_mask"], self.pooling)
         width = [self.config.hidden_size]
-        return {"vectors": tf.reshape(vectors, tf.concat([shape[:-1], width], 0))}
+        vectors = tf.reshape(vectors, tf.concat([shape[:-1], width], 0))
+        if WINDOW_WEIGHTS in inputs:
+            vectors = _joined(vectors, inputs[WINDOW_WEIGHTS], self.normalize)
+        return {"vectors": vectors}
 
     def embedding(
         self, inputs: Mapping[str, tf.Tensor], kernels: Kernels = WITH_GRADIENTS
@@ -121,6 +129,19 @@ def pool(
     mask = tf.cast(input_mask, tf.float32)  # [B, S]
     sums = tf.matmul(mask[:, tf.newaxis], sequence)[:, 0]  # [B, H]
     return sums / tf.maximum(tf.reduce_sum(mask, 1, keepdims=True), 1.0)
+
+
+def _joined(vectors, weights, normalize):
+    """Return the mean vector of each text's windows, float32 [B, K, H].
+
+    Args:
+      vectors: float32 [B, R, H] of the windows.
+      weights: float32 [B, K, R].
+      normalize: whether to normalize the windows' vectors before.
+    """
+    if normalize:
+        vectors = normalized(vectors)
+    return tf.matmul(tf.cast(weights, tf.float32), vectors)
 
 
 def normalized(vectors: tf.Tensor) -> tf.Tensor:

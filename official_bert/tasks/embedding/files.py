@@ -20,13 +20,14 @@ from official_bert.constants import COSENT, COSINE, INFO_NCE, SIMCSE
 from official_bert.errors import UserError
 from official_bert.tables.columns import describe_columns, find_column
 from official_bert.tables.table_files import (
+    Table,
     convert_rows,
     numbered_lines,
     read_table,
     read_text,
 )
 
-# Usual names of the columns of pairs; all names of a tuple must exist.
+# Usual names of the columns of pairs.
 _PAIRS = (
     ("anchor", "positive"),
     ("query", "positive"),
@@ -38,10 +39,10 @@ _PAIRS = (
     ("text1", "text2"),
     ("question1", "question2"),
 )
-_SCORES = ("score", "similarity", "similarity_score")
-_GROUPS = ("group", "cluster", "group_id", "cluster_id")
+SCORES = ("score", "similarity", "similarity_score")
+GROUPS = ("group", "cluster", "group_id", "cluster_id")
 _TEXTS = ("text", "sentence", "question")
-_WHOLE_GROUP = "texts"
+WHOLE_GROUP = "texts"
 # Prefix of the names of hard negatives.
 _NEGATIVE = "negative"
 PLAIN = (".txt", ".txt.gz")
@@ -109,12 +110,8 @@ def read_examples(
         examples = [EmbeddingExample(line, (text.strip(),)) for line, text in lines]
     else:
         names = [*columns.texts, columns.score, columns.group]
-        given = [name for name in names if name is not None]
-        table = read_table(path, flag, columns.has_header, given)
-        if _WHOLE_GROUP in table.columns and not given:
-            examples = _whole_groups(table)
-        else:
-            examples = _rows(table, *_find(table, columns))
+        table = read_table(path, flag, columns.has_header, filter(None, names))
+        examples = convert_table(table, columns)
     if not examples:
         raise UserError(
             f"{flag}: {path} has no examples. Add rows with two texts, or with one "
@@ -123,13 +120,30 @@ def read_examples(
     return examples
 
 
+def convert_table(table: Table, columns: ColumnNames = USUAL) -> list[EmbeddingExample]:
+    """Return the examples of a table; see `read_examples`."""
+    is_named = columns.texts or columns.score or columns.group
+    if WHOLE_GROUP in table.columns and not is_named:
+        return _whole_groups(table)
+    return _rows(table, *_find(table, columns))
+
+
+def find_pair(names: Sequence[str]) -> tuple[str, str] | None:
+    """Return the two column names that usually hold a pair, or None."""
+    lower = [name.lower() for name in names]
+    for first, second in _PAIRS:
+        if lower.count(first) == lower.count(second) == 1:
+            return names[lower.index(first)], names[lower.index(second)]
+    return None
+
+
 def _find(table, columns):
     """Return (numbers of the text columns, number of score, number of group).
 
     Score and group may be None.
     """
-    score = _one(table, columns.score, "--score_column", _SCORES)
-    group = _one(table, columns.group, "--group_column", _GROUPS)
+    score = _one(table, columns.score, "--score_column", SCORES)
+    group = _one(table, columns.group, "--group_column", GROUPS)
     if columns.texts:
         texts = [find_column(table, n, "--text_columns") for n in columns.texts]
     else:
@@ -167,16 +181,11 @@ def _one(table, name, flag, usual):
 
 def _guess_texts(table, taken, is_group):
     lower = [column.lower() for column in table.columns]
-    if table.has_header and not is_group:
-        for pair in _PAIRS:
-            if all(lower.count(name) == 1 for name in pair):
-                found = [lower.index(name) for name in pair]
-                negatives = [
-                    index
-                    for index, name in enumerate(lower)
-                    if name.startswith(_NEGATIVE)
-                ]
-                return found + negatives
+    if table.has_header and not is_group and (pair := find_pair(table.columns)):
+        negatives = [
+            index for index, name in enumerate(lower) if name.startswith(_NEGATIVE)
+        ]
+        return [*map(table.columns.index, pair), *negatives]
     if table.has_header:
         for name in _TEXTS:
             if lower.count(name) == 1:
@@ -191,12 +200,12 @@ def _guess_texts(table, taken, is_group):
 
 
 def _whole_groups(table):
-    column = table.columns.index(_WHOLE_GROUP)
+    column = table.columns.index(WHOLE_GROUP)
 
     def convert(line, cells):
         texts = cells[column]
         if not isinstance(texts, list) or not all(isinstance(t, str) for t in texts):
-            raise ValueError(f'has a "{_WHOLE_GROUP}" that is not a list of texts')
+            raise ValueError(f'has a "{WHOLE_GROUP}" that is not a list of texts')
         return line, str(line), [_text(text) for text in texts]
 
     rows = [(row.line, row.cells) for row in table.rows]

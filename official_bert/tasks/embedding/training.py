@@ -20,6 +20,7 @@ from official_bert.tasks.embedding.features import (
     TrainingFeatures,
     convert_texts,
     length_of,
+    num_rows_of,
     pad_training,
     rows_of,
     vectors_of_texts,
@@ -68,9 +69,9 @@ def feature_set(
     features: Sequence[TrainingFeatures], max_seq_length: int
 ) -> FeatureSet:
     """Return examples as a `FeatureSet` whose batches have K texts per example."""
-    num_texts = max(len(each.rows) for each in features)
+    num_texts = max(len(each.numbers) for each in features)
     pad = functools.partial(pad_training, num_texts=num_texts)
-    return FeatureSet(features, max_seq_length, pad, length_of)
+    return FeatureSet(features, max_seq_length, pad, length_of, num_rows_of=num_rows_of)
 
 
 def make_job(
@@ -126,6 +127,7 @@ def _parts_of(features):
     """Yield arrays that distinguish these examples from others."""
     for example in features:
         yield np.array([len(example.rows), *example.numbers], np.int64)
+        yield np.array(example.counts, np.int64)
         yield np.array([example.score], np.float32)
         for row in example.rows:
             yield row.input_ids

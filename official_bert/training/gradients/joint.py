@@ -18,7 +18,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_bert.constants import INPUTS
+from official_bert.constants import INPUTS, WINDOW_WEIGHTS
 from official_bert.modeling.kernels.interface import Kernels
 from official_bert.training.gradients.micro_batches import (
     joined_over,
@@ -42,7 +42,7 @@ def make_gradients_of(
     Args:
       model: a Keras model whose outputs are a dict of tensors [B, …].
       terms_of: function: (outputs and features of the whole batch) -> terms, see
-        `Objective`. It gets the features that are not `INPUTS`, as float32.
+        `Objective`. It gets the features that only the loss reads, as float32.
       micro_batch_size: rows per pass through the model; 0 for all.
       seed_step: difference between the dropout seeds of two micro-batches.
       xla: whether XLA compiles the model. It does not compile the loss.
@@ -156,7 +156,8 @@ class Replicas:
 
 def _of_outputs(terms_of, outputs, features, denominators, scale, replicas):
     """Return (gradients of this replica's outputs, its share of the terms)."""
-    others = {name: features[name] for name in features if name not in INPUTS}
+    of_model = (*INPUTS, WINDOW_WEIGHTS)
+    others = {name: features[name] for name in features if name not in of_model}
     names = list(outputs)
     with tf.GradientTape() as tape:
         tape.watch([outputs[name] for name in names])

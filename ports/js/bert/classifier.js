@@ -36,8 +36,8 @@ async function meanLogits(bert, rows, options) {
   });
 }
 
-// Returns one row. A long text has several if the model was trained with windows.
-function rowsOf({ tokenizer, card }, text, textB) {
+/** Returns one row. A long text has several if the model was trained with windows. */
+export function rowsOf({ tokenizer, card }, text, textB = null) {
   const { max_seq_length: length, long_text: longText } = card.task;
   const first = tokenizer.encode(text);
   const second = tokenizer.encode(textB ?? "");

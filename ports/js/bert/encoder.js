@@ -25,13 +25,6 @@ export async function encode(bert, text, options) {
   return Float32Array.from(sums, (sum) => sum / norm);
 }
 
-/** Returns the cosine of two texts' vectors, from -1 to 1. */
-export async function similarity(bert, text, textB, options) {
-  const first = await encode(bert, text, options);
-  const second = await encode(bert, textB, options);
-  return first.reduce((sum, value, index) => sum + value * second[index], 0);
-}
-
 /** Returns the most likely tokens for each [MASK]; see `Candidate` in bert.d.ts. */
 export async function fillMask(bert, text, topK, options) {
   const { tokenizer, card } = bert;

@@ -7,6 +7,13 @@ const TRAIN =
   "herself. She was on her way to Porto, where the Serralves museum had opened an " +
   "exhibition about the bridges of Gustave Eiffel.";
 
+const QUESTIONS = [
+  "How do I change my password?",
+  "Which cards do you accept?",
+  "Where is my parcel?",
+  "How can I return an article?",
+].join("\n");
+
 /** kind -> {fields, examples, run}. run returns the elements of the result. */
 export const TASKS = {
   classifier: {
@@ -57,6 +64,21 @@ export const TASKS = {
     ],
     run: async (bert, { text }, options) =>
       views.entities(await bert.tag(text, options), text),
+  },
+  embedding: {
+    fields: [
+      { id: "text", label: "Text", rows: 2 },
+      { id: "texts", label: "Texts to compare", rows: 7, hint: "One text per line." },
+    ],
+    examples: [
+      { text: "I forgot the word for logging in.", texts: QUESTIONS },
+      { text: "Can I pay with Visa?", texts: QUESTIONS },
+      { text: "The train left Lisbon on time.", texts: "The departure was punctual." },
+    ],
+    run: async (bert, { text, texts }, options) => {
+      const lines = texts.split("\n").filter((line) => line.trim());
+      return views.matches(await bert.search(text, lines, 50, options));
+    },
   },
   fill_mask: {
     fields: [

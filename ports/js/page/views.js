@@ -119,6 +119,20 @@ export function cosine(value) {
   return [headline(value.toFixed(3)), bars([{ ...row, text: value.toFixed(3) }])];
 }
 
+/** Returns the elements of a search's result. */
+export function matches(found) {
+  if (found.length === 1) {
+    return cosine(found[0].similarity);
+  }
+  const rows = found.map(({ text, similarity }, rank) => ({
+    label: text,
+    value: similarity,
+    isBest: rank === 0,
+    text: similarity.toFixed(3),
+  }));
+  return [headline(found[0].text), bars(rows)];
+}
+
 /** Fills the model card, a <dl>. */
 export function modelCard(list, card, backend) {
   const { architecture: size, score } = card;

@@ -43,6 +43,9 @@ async function main() {
         if (name === "squad") {
           await report("stop", () => testStop(browser, url, name));
         }
+        if (name === "vectors") {
+          await report("search", () => testSearch(browser, url));
+        }
         if (name === "pairs") {
           await report("offline", () => testOffline(browser, url, stop));
         }
@@ -197,6 +200,19 @@ const COMPARE = {
     );
   },
   encode: largestDifference,
+  similarity: difference,
+  // The expected value is the similarity of each text of the list.
+  search: (found, expected, [, texts]) => {
+    assert.equal(found.length, texts.length);
+    found.forEach(({ index, text, similarity }, rank) => {
+      assert.equal(text, texts[index]);
+      assert.ok(!rank || similarity <= found[rank - 1].similarity, "not sorted");
+    });
+    assert.equal(new Set(found.map((one) => one.index)).size, texts.length);
+    return Math.max(
+      ...found.map((one) => difference(one.similarity, expected[one.index])),
+    );
+  },
 };
 
 function difference(one, other) {
@@ -378,6 +394,29 @@ async function testStop(browser, url, name) {
     assert.equal(await page.textContent("#message"), "Stopped.");
     await page.getByRole("button", { name: "Clear" }).click();
     assert.equal(await page.getByLabel("Context").inputValue(), "");
+  });
+}
+
+// Search in the lines of a list, on the page and in bert.js.
+async function testSearch(browser, url) {
+  return withPage(browser, url, async (page) => {
+    await ready(page);
+    const lines = ["water is her light", "horse on water", "years of the logbook"];
+    await page.getByLabel("Text", { exact: true }).fill("horse on water");
+    await page.getByLabel("Texts to compare").fill(`${lines.join("\n\n")}\n`);
+    await page.getByRole("button", { name: "Run" }).click();
+    await page.waitForSelector("#result .headline");
+    assert.equal(await page.textContent("#result .headline"), lines[1]);
+    const shown = await page.locator("#result .bars .label").allTextContents();
+    assert.deepEqual([...shown].sort(), [...lines].sort());
+    const found = await page.evaluate(async (texts) => {
+      const first = await globalThis.bert.search("horse on water", texts, 2);
+      const message = await globalThis.bert.classify("a").catch((one) => one.message);
+      return { first, message };
+    }, lines);
+    assert.equal(found.first.length, 2);
+    assert.ok(Math.abs(found.first[0].similarity - 1) < 1e-5);
+    assert.match(found.message, /this model is for encode, similarity, search/);
   });
 }
 

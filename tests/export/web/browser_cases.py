@@ -1,10 +1,10 @@
 """Exports for `make browser`, with the TFLite interpreter's outputs for 200 rows each.
 
-    PYTHONPATH=tests python tests/export/web/browser_cases.py FOLDER
+    PYTHONPATH=tests python tests/export/web/browser_cases.py FOLDER [PAGE ...]
 
-writes a page for each kind of model, and next to it a file of cases that
-`browser.mjs` runs in the browser: {"method", "tolerance", "calls":
-[{"arguments", "expected"}]}.
+writes a page for each kind of model, or only the named ones. Next to each page it
+writes a file of cases that `browser.mjs` runs in the browser: {"method", "tolerance",
+"calls": [{"arguments", "expected"}]}.
 """
 
 import dataclasses
@@ -50,6 +50,10 @@ PAGES = {
     "squad-2-float32": ("squad 2.0", "answer", "float32"),
     "tags": ("tags", "tag", "int8"),
     "tags-columns": ("tags", "tag", "int8"),
+    "vectors": ("vectors", "encode", "int8"),
+    "vectors-float32": ("vectors", "encode", "float32"),
+    "similarity-float32": ("vectors", "similarity", "float32"),
+    "search": ("vectors", "search", "int8"),
     "masks": ("masks", "fillMask", "int8"),
     "encoder": ("encoder", "encode", "int8"),
 }
@@ -62,13 +66,15 @@ COLUMN_TEXTS = (
 )
 
 
-def main(folder):
-    """Write all pages and cases into a new folder."""
+def main(folder, *chosen):
+    """Write all pages, or the chosen ones, and their cases into a new folder."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
     tiny_exports.CONFIG = CONFIG
     with tempfile.TemporaryDirectory() as temporary:
         for name, (kind, method, quantization) in PAGES.items():
+            if chosen and name not in chosen:
+                continue
             models = pathlib.Path(temporary, name)
             models.mkdir()
             directory = tiny_exports.write_kind(models, kind)
@@ -80,7 +86,8 @@ def main(folder):
             model = open_device_model(directory, LENGTHS)
             page = writer.Page(f"Test of {name}", tiny_exports.KINDS[kind][1])
             report = writer.write(folder / name, model, page, quantization)
-            calls = CASES[method](folder / name, directory, name)
+            make_calls = CASES["vectors" if kind == "vectors" else method]
+            calls = make_calls(folder / name, directory, name)
             tolerance = TOLERANCES[quantization]
             content = {"method": method, "tolerance": tolerance, "calls": calls}
             (folder / f"{name}.cases.json").write_text(json.dumps(content), "utf-8")
@@ -193,7 +200,35 @@ def encoder_cases(page, directory, name):
     return calls
 
 
+def vector_cases(page, directory, name):
+    """Return the calls of `encode`, `similarity` or `search` of an embedding model.
+
+    The model reads at most 12 tokens, so most texts have windows.
+    """
+    method = PAGES[name][1]
+    predictor, texts = load(page), texts_of(name)
+    if method == "encode":
+        vectors = predictor.vectors(texts)
+        return [
+            {"arguments": [text], "expected": vector.tolist()}
+            for text, vector in zip(texts, vectors, strict=True)
+        ]
+    lists = [texts[at : at + 1] for at in range(NUMBER)]
+    if method == "search":
+        # A list of a few texts, one of them twice.
+        lists = [[*texts[at : at + 3], texts[at]] for at in range(NUMBER)]
+    calls = []
+    for text, others in zip(texts_of(f"{name} again"), lists, strict=True):
+        (cosines,) = predictor.similarity([text], others).tolist()
+        if method == "similarity":
+            calls.append({"arguments": [text, others[0]], "expected": cosines[0]})
+        else:
+            calls.append({"arguments": [text, others], "expected": cosines})
+    return calls
+
+
 CASES = {
+    "vectors": vector_cases,
     "classify": classifier_cases,
     "answer": squad_cases,
     "tag": tagger_cases,
@@ -231,4 +266,4 @@ def utf16(text, start, end):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

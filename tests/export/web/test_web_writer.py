@@ -104,7 +104,12 @@ def test_nothing_is_written_without_the_runtime(place):
 
 
 def test_kinds_of_pages(place):
-    kinds = {"masks": "fill_mask", "encoder": "encoder", "squad 1.1": "squad"}
+    kinds = {
+        "vectors": "embedding",
+        "masks": "fill_mask",
+        "encoder": "encoder",
+        "squad 1.1": "squad",
+    }
     for kind, name in kinds.items():
         assert card.kind_of(opened(place, kind)) == name
     with pytest.raises(UserError, match="no page for multiple choice"):

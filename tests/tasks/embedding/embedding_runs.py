@@ -49,7 +49,7 @@ def make_job(task, loss, train, dev=None, start=START):
     evaluation = of_examples(dev, "--dev_file") if dev else None
     if evaluation:
         task = dataclasses.replace(task, metrics=evaluation.metrics)
-    features = convert_training(train, start.tokenizer, task.max_seq_length, loss.name)
+    features = convert_training(train, start.tokenizer, task, loss.name)
     return training.make_job(start, task, loss, features, evaluation)
 
 

@@ -4,12 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from embedding_runs import CONFIG, START, make_job, pairs, run
+from embedding_runs import CONFIG, START, TOPICS, make_job, pairs, run
 from killed_run import assert_same_bytes, killed_at
 
 from official_bert.checkpoints import any_format
 from official_bert.errors import UserError
 from official_bert.modeling.embedding.losses import LossSettings
+from official_bert.tasks.embedding.files import EmbeddingExample
 from official_bert.tasks.embedding.task import EmbeddingTask
 from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 from official_bert.tasks.predictor import Predictor
@@ -143,6 +144,66 @@ def test_texts_of_a_batch_are_as_many_as_the_set_has():
     (batch,) = train_set.training_batches(4, 1, 0).take(1)
     assert batch["input_ids"].shape[:2] == (4, 2) and batch["scores"].shape == (4,)
     assert (batch["text_mask"].numpy() == 1).all()
+
+
+def test_windows_of_a_training_batch():
+    """Each text gets the mean of its own windows; the number of rows may vary."""
+    task = EmbeddingTask(12, long_text="window")
+    long, short = " ".join(["horse"] * 15), "the horse"
+    train = [
+        EmbeddingExample(0, (short, long, short)),
+        EmbeddingExample(1, (short, "on water")),
+    ]
+    train_set = make_job(task, LossSettings("info_nce"), train).train_set
+    batches = {
+        tuple(batch["input_ids"].shape): batch
+        for batch in train_set.training_batches(1, 1, 0).take(2)
+    }
+    assert set(batches) == {(1, 4, 12), (1, 2, 12)}
+    weights = batches[1, 4, 12]["window_weights"][0].numpy()
+    halves = [[1, 0, 0, 0], [0, 0.5, 0.5, 0], [0, 0, 0, 1]]
+    np.testing.assert_array_equal(weights, halves)
+    # The shorter example has no third text.
+    weights = batches[1, 2, 12]["window_weights"][0].numpy()
+    np.testing.assert_array_equal(weights, [[1, 0], [0, 1], [0, 0]])
+
+
+def test_training_vectors_equal_those_of_the_predictor(whole):
+    task = EmbeddingTask(12, long_text="window")
+    texts = (" ".join(TOPICS * 3), "the horse")
+    train = [EmbeddingExample(0, texts)]
+    (batch,) = (
+        make_job(task, LossSettings("info_nce"), train)
+        .train_set.training_batches(1, 1, 0)
+        .take(1)
+    )
+    predictor = EmbeddingPredictor(str(whole[0]), task=task)
+    found = predictor.model(batch)["vectors"][0].numpy()
+    found /= np.linalg.norm(found, axis=-1, keepdims=True)
+    np.testing.assert_allclose(found, predictor.vectors(texts), atol=1e-5)
+
+
+def test_windows_train_and_resume(tmp_path, monkeypatch):
+    """A text's second half decides its pair, so cutting it off would not learn."""
+    task = EmbeddingTask(12, long_text="window")
+    filler = "the of in that is and on than be was "
+    train, dev = (
+        [
+            EmbeddingExample(one.guid, tuple(filler + text for text in one.texts))
+            for one in some
+        ]
+        for some in (TRAIN, DEV)
+    )
+    settings = {"task": task, "num_train_steps": 40}
+    for name in ("whole", "killed"):
+        (tmp_path / name).mkdir()
+    scores = run(tmp_path / "whole", train, dev, **settings)
+    rows = [json.loads(line) for line in (tmp_path / "whole/metrics.jsonl").open()]
+    losses = [row["embedding_loss"] for row in rows if "embedding_loss" in row]
+    assert losses[-1] < 0.8 * losses[0]
+    killed_at(30, lambda: run(tmp_path / "killed", train, dev, **settings), monkeypatch)
+    assert run(tmp_path / "killed", train, dev, **settings) == scores
+    assert_same_bytes(tensors(tmp_path / "killed"), tensors(tmp_path / "whole"))
 
 
 def test_simcse_trains_each_text_with_itself():

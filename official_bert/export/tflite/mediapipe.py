@@ -147,6 +147,8 @@ def write_file(
     (kept,) = (one for one in signature.outputs if one.name.decode() == output)
     signature.outputs, subgraph.outputs = [kept], [kept.tensorIndex]
     tensors = {NAMES.get(name, name): text for name, text in writer.TENSORS.items()}
+    # The usual text refers to task.json, which this file does not contain.
+    tensors["embedding"] = "the text's vector"
     description = flatbuffer.Description(
         name=f"BERT, {what}",
         text=f"For MediaPipe's {CLASSES[output]}.",

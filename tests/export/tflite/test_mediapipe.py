@@ -16,6 +16,8 @@ from official_bert.fine_tuning.outputs import compile_model
 from official_bert.fine_tuning.tflite_model import interpreter
 from official_bert.tasks.predictor import Predictor
 
+# From the enum TensorType.
+FLOAT32 = 0
 # Kind -> the output that MediaPipe reads.
 OUTPUTS = {"label": "probabilities", "vectors": "embedding", "masks": "pooled_output"}
 
@@ -134,9 +136,12 @@ def test_other_numbers_are_refused(tmp_path, monkeypatch):
 
     def write_other(path, content, *settings):
         model = flatbuffer.read(content)
-        for buffer in model.buffers:
-            if buffer.data is not None and len(buffer.data) == 4 * 3:
-                buffer.data = np.ones(3, np.float32).view(np.uint8)
+        for tensor in model.subgraphs[0].tensors:
+            buffer = model.buffers[tensor.buffer]
+            is_float = tensor.type == FLOAT32 and buffer.data is not None
+            # The bias of the labels.
+            if is_float and list(tensor.shape) == [len(tiny_exports.LABELS)]:
+                buffer.data = np.arange(3, dtype=np.float32).view(np.uint8)
         description = flatbuffer.Description("", "", "", {})
         write_file(path, flatbuffer.with_metadata(model, description), *settings)
 

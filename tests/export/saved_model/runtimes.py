@@ -200,6 +200,8 @@ def build_all(folder):
 
 def main(folder):
     """Run all exports in all versions; exit with status 1 if one differs."""
+    if not shutil.which("gcc"):
+        sys.exit("gcc is not installed. On Debian: apt install gcc libc6-dev")
     folder.mkdir(parents=True, exist_ok=True)
     programs = build_all(folder)
     if not programs:

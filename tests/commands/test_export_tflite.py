@@ -181,7 +181,7 @@ UNFIT = {
     "cut.tflite": "cut.tflite is damaged, or contains no files",
     "bare.tflite": "bare.tflite is damaged, or contains no files",
     "cut-folder": "cut-folder/model.tflite",
-    "mediapipe": "mediapipe/model.tflite … --format=tflite",
+    "mediapipe": "mediapipe/model.tflite has no signature … --format=tflite",
 }
 
 
@@ -276,6 +276,7 @@ def test_a_file_for_mediapipe(results, folder):
     assert "single-label classifier, int8" in lines[0]
     assert lines[3].startswith("dev.csv: accuracy: 100.00 in Python, ")
     names = {"README.md", "labels.txt", "model.tflite", "vocab.txt"}
+    names |= {"tokenizer_config.json"}
     assert set(os.listdir(folder / "mediapipe")) == names
     assert "TextClassifier" in (folder / "mediapipe" / "README.md").read_text()
 

@@ -72,7 +72,8 @@ def write(
         settings = quantization, calibration, dev_set, max_drop
         report = writer.write(converted, model, *settings)
         content = (converted / FILE).read_bytes()
-        names = [google.VOCAB_FILE] + [LABELS_FILE] * bool(model.labels)
+        names = [google.VOCAB_FILE, google.TOKENIZER_FILE]
+        names += [LABELS_FILE] * bool(model.labels)
         packed = {name: (converted / name).read_bytes() for name in names}
         write_file(folder / FILE, content, output, model.what, packed)
         _compare(converted / FILE, folder / FILE, model.lengths[0], output)
@@ -137,7 +138,8 @@ def write_file(
       content: the `.tflite` with the inputs `INPUTS`.
       output: name of the output to keep.
       what: description of the task.
-      packed: dict of name -> bytes: `vocab.txt`, and `labels.txt` of a classifier.
+      packed: dict of name -> bytes: `vocab.txt`, `tokenizer_config.json`, and
+        `labels.txt` of a classifier.
     """
     model = flatbuffer.read(content)
     (signature,), (subgraph,) = model.signatureDefs, model.subgraphs
@@ -157,6 +159,7 @@ def write_file(
         vocabulary=google.VOCAB_FILE,
         labels=LABELS_FILE if LABELS_FILE in packed else None,
         labeled=(output,),
+        others={google.TOKENIZER_FILE: "whether text is lowercased"},
     )
     pathlib.Path(path).write_bytes(flatbuffer.with_metadata(model, description))
     flatbuffer.append_files(path, packed)

@@ -8,7 +8,7 @@ environment of its own:
     python tests/export/tflite/compare_mediapipe.py build/mediapipe/bin/python
 
 MediaPipe tokenizes the texts itself. A second model with the same vocabulary returns
-its ids as a vector. So the ids of every text can be compared with ours. Where they
+its ids as a vector. So the ids of every text can be compared with ours. If they
 agree, the results must agree with `predict.py`. The other texts are counted.
 
 A classifier of two layers is fine-tuned on CoLA with `run_classifier.py` if
@@ -59,7 +59,7 @@ def write_probe(path, vocab, length):
         return {"embedding": tf.cast(inputs["input_ids"] + zero, tf.float32)}
 
     content = converter.convert(converter.FixedLengths(ids, [], (length,)), "float32")
-    packed = {"vocab.txt": vocab}
+    packed = {"vocab.txt": vocab, "tokenizer_config.json": b"{}"}
     mediapipe.write_file(path, content, "embedding", "probe", packed)
 
 
@@ -265,4 +265,5 @@ def main(python):
 
 if __name__ == "__main__":
     logging.set_verbosity("error")
+    tf.get_logger().setLevel("ERROR")
     main(os.path.abspath(sys.argv[1]))

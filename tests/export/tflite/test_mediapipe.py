@@ -80,7 +80,8 @@ def test_numbers_are_python_s(kind, folder):
 
 
 def test_the_folder_and_the_packed_files(kind, folder):
-    packed = {"vocab.txt"} | ({"labels.txt"} if kind == "label" else set())
+    packed = {"vocab.txt", "tokenizer_config.json"}
+    packed |= {"labels.txt"} if kind == "label" else set()
     assert set(os.listdir(folder)) == packed | {"model.tflite", "README.md"}
     with zipfile.ZipFile(folder / "model.tflite") as archive:
         assert set(archive.namelist()) == packed
@@ -96,7 +97,7 @@ def test_the_readme_names_the_class_and_the_length(kind, folder):
 
 
 def test_predict_refuses_the_file(kind, folder):
-    with pytest.raises(UserError, match="model.tflite"):
+    with pytest.raises(UserError, match="model.tflite has no signature length_"):
         Predictor(folder)
 
 

@@ -189,8 +189,8 @@ def train_cola(folder):
         f"--vocab_file={VOCAB}",
         f"--bert_config_file={config}",
         "--max_seq_length=48",
-        "--num_train_epochs=1",
-        "--learning_rate=3e-4",
+        "--num_train_epochs=4",
+        "--learning_rate=5e-4",
         f"--output_dir={folder / 'cola'}",
     )
     return str(folder / "cola")

@@ -7,8 +7,10 @@ INSTALLED = .venv/.installed
 REAL_WEIGHTS = .venv/.real_weights
 # A trained masked-LM, 97 MB, for tests/checkpoints/test_antiberty.py.
 MASKED_LM_WEIGHTS = .venv/.masked_lm_weights
-# The oldest TensorFlow that exports are for.
-OLD = build/tensorflow-2.12
+# The libraries of six versions of TensorFlow.
+RUNTIMES = build/runtimes
+# MediaPipe. It asks for other versions of packages than TensorFlow.
+MEDIAPIPE = build/mediapipe
 # TensorFlow and the TPU's compiler.
 PLANNED = build/accelerators
 # Spark, and what its Python needs.
@@ -39,8 +41,8 @@ if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
 fi
 endef
 
-.PHONY: help test commands quickstart torture mutations old-tensorflow accelerators spark \
-  beam hosts browser docs lint format clean
+.PHONY: help test commands quickstart torture mutations accelerators spark beam hosts \
+  browser docs lint format clean runtimes mediapipe
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -63,8 +65,11 @@ torture: $(INSTALLED) ## Kill training at 39 moments, also with an object store;
 mutations: $(INSTALLED) ## Break the code on purpose; a test must fail each time
 	$(PYTHON) tests/mutations.py
 
-old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12 (it takes Python 3.11)
-	$(PYTHON) tests/export/saved_model/old_tensorflow.py $(OLD)/bin/python
+runtimes: $(INSTALLED) ## Run exports in C++ runtimes of TensorFlow 2.12 to 2.21 (gcc; 4 GB of disk)
+	$(PYTHON) tests/export/saved_model/runtimes.py $(RUNTIMES)
+
+mediapipe: $(INSTALLED) $(MEDIAPIPE)/.installed ## Compare MediaPipe's text tasks with Python
+	$(PYTHON) tests/export/tflite/compare_mediapipe.py $(MEDIAPIPE)/bin/python
 
 accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs, hours; renew the tables
 	$(PLANNED)/bin/python -m benchmarks.plans.compile; status=$$?; \
@@ -118,10 +123,10 @@ $(INSTALLED): requirements.txt pyproject.toml
 	  -r requirements.txt --editable '.[test]'
 	@touch $(INSTALLED)
 
-$(OLD)/.installed:
-	python3.11 -m venv --clear $(OLD)
-	$(OLD)/bin/python -m pip install --disable-pip-version-check --quiet \
-	  tensorflow==2.12.1 tensorflow-text==2.12.1
+$(MEDIAPIPE)/.installed:
+	@$(FIND_PYTHON); $$python -m venv --clear $(MEDIAPIPE)
+	$(MEDIAPIPE)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  'mediapipe>=1.2,<1.3'
 	@touch $@
 
 $(PLANNED)/.installed: requirements.txt pyproject.toml

@@ -21,6 +21,12 @@ token ids and returns predictions.
         --export_dir=exports/reviews_page --format=web
 
 This writes a folder for any static web host. Its page runs the model in the browser.
+
+    python run_scripts/export_model.py --model=output/reviews \
+        --export_dir=exports/reviews_mediapipe --format=mediapipe
+
+This writes a model.tflite for MediaPipe's TextClassifier or TextEmbedder. It takes
+raw text.
 """
 
 import os
@@ -52,14 +58,16 @@ MOST_USED: tuple[str, ...] = (
 )
 
 SAVED_MODEL, TFLITE, WEB = "saved_model", "tflite", "web"
+MEDIAPIPE = "mediapipe"
 # Sequence lengths for browsers. Each length takes memory there.
 WEB_LENGTHS = (32, 128)
 
 flags.DEFINE_enum(
     "format",
     SAVED_MODEL,
-    [SAVED_MODEL, TFLITE, WEB],
-    "saved_model: for servers. tflite: for devices. web: a page for browsers.",
+    [SAVED_MODEL, TFLITE, WEB, MEDIAPIPE],
+    "saved_model: for servers. tflite: for devices. web: a page for browsers. "
+    "mediapipe: a .tflite for MediaPipe's TextClassifier or TextEmbedder.",
 )
 flags.DEFINE_string(
     "model",
@@ -156,7 +164,7 @@ def main() -> None:
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
     found_models.find(FLAGS.model)
-    if FLAGS.format in (TFLITE, WEB):
+    if FLAGS.format in (TFLITE, WEB, MEDIAPIPE):
         _export_tflite(lengths)
     else:
         _export_saved_model(lengths)
@@ -168,7 +176,9 @@ def _check_flags():
     only_for = {
         (SAVED_MODEL,): ("version", "check_file"),
         (SAVED_MODEL, WEB): ("model_name", "pairs"),
-        (TFLITE, WEB): (
+        # A file for MediaPipe has one length, the model's.
+        (SAVED_MODEL, TFLITE, WEB): ("lengths",),
+        (TFLITE, WEB, MEDIAPIPE): (
             "quantization",
             "calibration_file",
             "dev_file",
@@ -206,7 +216,7 @@ def _export_tflite(lengths):
     from official_bert.export.tflite.model import open_device_model
     from official_bert.fine_tuning.tflite_model import FILE
 
-    usual = WEB_LENGTHS if FLAGS.format == WEB else sources.LENGTHS
+    usual = {WEB: WEB_LENGTHS, MEDIAPIPE: ()}.get(FLAGS.format, sources.LENGTHS)
     model = open_device_model(
         found_models.find(FLAGS.model), lengths or usual, FLAGS.max_seq_length
     )
@@ -232,9 +242,10 @@ def _export_tflite(lengths):
             lambda: web_writer.write(FLAGS.export_dir, model, page, *settings)
         )
     else:
-        report = start_tensorflow(
-            lambda: writer.write(FLAGS.export_dir, model, *settings)
-        )
+        from official_bert.export.tflite import mediapipe
+
+        write = mediapipe.write if FLAGS.format == MEDIAPIPE else writer.write
+        report = start_tensorflow(lambda: write(FLAGS.export_dir, model, *settings))
     path = os.path.join(FLAGS.export_dir, FILE)
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "

@@ -94,6 +94,8 @@ GOOD = {
     "int8": f"{TO}classifier --lengths=12 --dev_file=dev.csv --max_accuracy_drop=100",
     "squad32": f"{TO}squad --quantization=float32 --dev_file=squad.json --lengths=24",
     "encoder16": f"{TO}encoder --quantization=float16 --lengths=3 --max_seq_length=8",
+    "mediapipe": "--format=mediapipe --model_dir=classifier --dev_file=dev.csv "
+    "--max_accuracy_drop=100",
     # No lengths are given, and all texts are short.
     "full": f"{TO}classifier --quantization=full_int8 --calibration_file=short.csv "
     "--dev_file=dev.csv --max_accuracy_drop=100",
@@ -132,6 +134,9 @@ BAD = {
     f"{TO}classifier --nopairs": "--pairs works only with --format=saved",
     f"{TO}classifier --check_file=dev.csv": "--check_file works only",
     "--format=web --model_dir=classifier --version=1": "--version works only",
+    "--format=mediapipe --model_dir=classifier --lengths=16": "--lengths works only",
+    "--format=mediapipe --model_dir=classifier --pairs": "--pairs works only with",
+    "--format=mediapipe --model_dir=squad": "no text task … question answering",
     "--model_dir=classifier --dev_file=dev.csv": "--dev_file works only with",
     "--model_dir=classifier --quantization=int8": "--quantization works only with",
     "--model_dir=classifier --max_accuracy_drop=2": "--max_accuracy_drop works only",
@@ -176,6 +181,7 @@ UNFIT = {
     "cut.tflite": "cut.tflite is damaged, or contains no files",
     "bare.tflite": "bare.tflite is damaged, or contains no files",
     "cut-folder": "cut-folder/model.tflite",
+    "mediapipe": "mediapipe/model.tflite has no signature … --format=tflite",
 }
 
 
@@ -263,6 +269,16 @@ def test_it_says_what_it_wrote(results, folder):
     names = {"README.md", "golden_tokens.json", "labels.txt", "model.tflite"}
     names |= {"task.json", "tokenizer.js", "tokenizer_config.json", "vocab.txt"}
     assert set(os.listdir(folder / "int8")) == names
+
+
+def test_a_file_for_mediapipe(results, folder):
+    lines = said(results, "mediapipe")
+    assert "single-label classifier, int8" in lines[0]
+    assert lines[3].startswith("dev.csv: accuracy: 100.00 in Python, ")
+    names = {"README.md", "labels.txt", "model.tflite", "vocab.txt"}
+    names |= {"tokenizer_config.json"}
+    assert set(os.listdir(folder / "mediapipe")) == names
+    assert "TextClassifier" in (folder / "mediapipe" / "README.md").read_text()
 
 
 def test_squad_is_scored_by_f1(results):

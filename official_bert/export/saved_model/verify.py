@@ -1,5 +1,6 @@
 """Compare the outputs of an export, run in a fresh process, with Python's."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -20,6 +21,26 @@ from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
 # Maximum difference of a number: absolute up to 1, relative above.
 TOLERANCE = 1e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A request with the expected outputs.
+
+    Attributes:
+      signature: its name.
+      inputs: dict of input name -> nested lists.
+      wanted: dict of output name -> array, computed in Python.
+    """
+
+    signature: str
+    inputs: dict[str, list]
+    wanted: dict[str, np.ndarray]
+
+    @property
+    def num_rows(self) -> int:
+        """Return the number of rows of the inputs."""
+        return len(next(iter(self.inputs.values())))
 
 
 def verify(
@@ -44,28 +65,40 @@ def verify(
     Raises:
       UserError: an output differs, or the export cannot be loaded.
     """
+    cases = cases_of(export, rows)
+    requests = [{"signature": one.signature, "inputs": one.inputs} for one in cases]
+    answers = ask_fresh_process(directory, requests, python)
+    differences = [
+        difference(case, answer, tolerance)
+        for case, answer in zip(cases, answers, strict=True)
+    ]
+    return {"rows": sum(one.num_rows for one in cases), "difference": max(differences)}
+
+
+def cases_of(
+    export: Export, rows: Iterable[dict[str, str | list[str]]] | None = None
+) -> list[Case]:
+    """Return inputs of an export with Python's outputs, for each kind of request.
+
+    Args:
+      export: `Export`.
+      rows: additional inputs for its first signature, a list of dict; or None.
+    """
     cases = []
     for name, answer in export.answers.items():
         specs = export.signatures[name].specs
         of_name = samples.rows_of(name, specs, export.lengths)
         if name == SERVING:
             of_name += rows or []
-        cases += [(name, each, answer(**each)) for each in _batches(of_name)]
+        cases += [Case(name, each, answer(**each)) for each in _batches(of_name)]
     ids, mask = expected.token_rows(export.tokenizer, samples.TEXTS, export.lengths[-1])
     if export.signatures[TOKENS].specs[INPUTS[0]].shape.rank > 2:
         ids, mask = ids[:, None], mask[:, None]
     tokens = dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
     outputs = export.signatures[TOKENS].compute(**tokens)
     outputs = {name: tensor.numpy() for name, tensor in outputs.items()}
-    cases.append((TOKENS, {name: tokens[name].tolist() for name in tokens}, outputs))
-    requests = [{"signature": name, "inputs": inputs} for name, inputs, _ in cases]
-    answers = ask_fresh_process(directory, requests, python)
-    differences = [
-        _difference(name, answer, wanted, tolerance)
-        for (name, _, wanted), answer in zip(cases, answers, strict=True)
-    ]
-    num_rows = sum(len(next(iter(inputs.values()))) for _, inputs, _ in cases)
-    return {"rows": num_rows, "difference": max(differences)}
+    lists = {name: value.tolist() for name, value in tokens.items()}
+    return [*cases, Case(TOKENS, lists, outputs)]
 
 
 def _batches(rows):
@@ -116,14 +149,23 @@ def ask_fresh_process(
         return json.loads(pathlib.Path(results).read_text("utf-8"))
 
 
-def _difference(signature, outputs, wanted, tolerance):
-    """Return the greatest difference of numbers; `UserError` above the tolerance."""
-    errors = {name: error_of(outputs.get(name), wanted[name]) for name in wanted}
+def difference(
+    case: Case, outputs: Mapping[str, list], tolerance: float = TOLERANCE
+) -> float:
+    """Return the greatest difference of numbers from a case.
+
+    Raises:
+      UserError: a number differs by more than the tolerance, or a text differs.
+    """
+    errors = {
+        name: error_of(outputs.get(name), wanted)
+        for name, wanted in case.wanted.items()
+    }
     for name, error in errors.items():
         # Written with "not", because NaN must fail too.
         if not error <= tolerance:
             raise UserError(
-                f"Not exported: the signature {signature} returns another "
+                f"Not exported: the signature {case.signature} returns another "
                 f"{name} than Python (they differ by {error:.0e})."
             )
     return max(errors.values(), default=0.0)

@@ -1,4 +1,9 @@
-"""Convert a Keras model to a `.tflite`; only this module uses the converter."""
+"""Convert a Keras model to a `.tflite`; only this module uses the converter.
+
+`tf.lite` and its classes of the `.tflite` schema are imported here only. To replace the
+converter, change this module. (`fine_tuning.tflite_model.interpreter` uses LiteRT if it
+is installed, and TensorFlow's interpreter otherwise.)
+"""
 
 import tempfile
 import warnings
@@ -8,10 +13,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 from absl import logging
+from tensorflow.lite.python import schema_py_generated as schema
+from tensorflow.lite.tools import flatbuffer_utils
 
 from official_bert.constants import FLOAT16, FLOAT32, FULL_INT8, INPUTS
 from official_bert.errors import UserError
 from official_bert.fine_tuning.tflite_model import SIGNATURE
+
+__all__ = ["FixedLengths", "convert", "flatbuffer_utils", "schema"]
 
 
 class FixedLengths(tf.Module):

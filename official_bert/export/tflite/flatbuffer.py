@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 import flatbuffers
 import numpy as np
-from tensorflow.lite.python import schema_py_generated as schema
-from tensorflow.lite.tools import flatbuffer_utils
+
+from official_bert.export.tflite.converter import flatbuffer_utils, schema
 
 _METADATA_NAME, _METADATA_IDENTIFIER = b"TFLITE_METADATA", b"M001"
 # From the enum AssociatedFileType.

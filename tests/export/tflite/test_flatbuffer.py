@@ -1,5 +1,7 @@
 """The metadata and packed files of a `.tflite`, and its content."""
 
+import ast
+import re
 import shutil
 import stat
 import subprocess
@@ -10,6 +12,7 @@ import pytest
 import tensorflow as tf
 from flatbuffers import number_types
 from flatbuffers.table import Table
+from places import ROOT
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 from tflite_sizes import constant_bytes
@@ -366,3 +369,25 @@ def test_a_damaged_file_is_refused(path):
     content = path.read_bytes()
     path.write_bytes(content.replace(b"no\nyes\n", b"no\nyet\n"))
     assert "Bad CRC-32" in refusal(path)
+
+
+def test_one_module_uses_the_converter():
+    """A replacement of `tf.lite` changes one file, and the fallback interpreter."""
+    pattern = re.compile(r"\btf\.lite\b|\btensorflow\.lite\b")
+    package = ROOT / "official_bert"
+    users = {
+        str(path.relative_to(package)): pattern.findall(code)
+        for path in package.rglob("*.py")
+        if pattern.search(code := _without_comments(path))
+    }
+    assert set(users) == {"export/tflite/converter.py", "fine_tuning/tflite_model.py"}
+    assert users["fine_tuning/tflite_model.py"] == ["tf.lite"]
+
+
+def _without_comments(path):
+    """Return the code of a module without docstrings and comments."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = ""
+    return ast.unparse(tree)

@@ -40,7 +40,7 @@ fi
 endef
 
 .PHONY: help test commands quickstart torture mutations old-tensorflow accelerators spark \
-  beam browser docs lint format clean
+  beam browser docs notebooks lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -84,6 +84,9 @@ browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Ch
 
 docs: $(DOCS)/.installed ## Build the documentation site in build/site
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
+
+notebooks: $(INSTALLED) ## Execute the notebooks, ten minutes each; renew their outputs
+	$(PYTHON) tests/notebooks/run_notebooks.py
 
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .

@@ -53,5 +53,6 @@ def as_page(notebook, name):
                 parts.append(f"![Figure of the code above]({figure})")
             elif text:
                 parts.append(f"``````text\n{''.join(text).rstrip()}\n``````")
-    parts.insert(1, f"[{_DOWNLOAD}]({name}.ipynb) to run it on your machine or on a hosted service.")
+    download = f"[{_DOWNLOAD}]({name}.ipynb)"
+    parts.insert(1, f"{download} to run it on your machine or on a hosted service.")
     return "\n\n".join(parts) + "\n", figures

@@ -95,7 +95,9 @@ def test_a_failing_command_stops_a_notebook(tmp_path):
 
 
 def test_stored_outputs_have_no_progress_bars():
-    text = "loading\r\n 10%|# | 1/9\r 90%|##| 8/9\rstep 9 done\r\nI0000 00:00 oneDNN\nend"
+    text = (
+        "loading\r\n 10%|# | 1/9\r 90%|##| 8/9\rstep 9 done\r\nI0000 00:00 oneDNN\nend"
+    )
     outputs = [notebook_files.nbformat.v4.new_output("stream", text=text)]
     (shown,) = notebook_files._as_shown(outputs)
     assert shown.text == "loading\nstep 9 done\nend"

@@ -18,7 +18,7 @@ INSTALL, SETTINGS = "install", "settings"
 _CHECK = "\nassert _exit_code == 0, 'The command failed.'"
 _COMMAND = re.compile(r"^!", re.MULTILINE)
 _TERMINAL_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-# TensorFlow's messages about the machine, which tell readers nothing.
+# TensorFlow's messages about the machine, which readers do not need.
 _MACHINE = re.compile(
     r"(WARNING: All log messages|[IWE]0000 |To enable the following instructions: )"
 )

@@ -42,7 +42,7 @@ fi
 endef
 
 .PHONY: help test commands quickstart torture mutations accelerators spark beam hosts \
-  browser docs lint format clean runtimes mediapipe
+  browser docs lint format clean runtimes mediapipe notebooks
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -95,6 +95,9 @@ browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Ch
 
 docs: $(DOCS)/.installed ## Build the documentation site in build/site
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict
+
+notebooks: $(INSTALLED) ## Execute the notebooks, ten minutes each; renew their outputs
+	$(PYTHON) tests/notebooks/run_notebooks.py
 
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .

@@ -62,7 +62,10 @@ def test_the_navigation_has_each_page_once():
     text = (ROOT / "mkdocs.yml").read_text("utf-8")
     navigation = text[text.index("\nnav:") :]
     pages = re.findall(r": ([\w/]+\.md)$", navigation, re.MULTILINE)
-    assert sorted(pages) == sorted(page_name(page) for page in DOCS.rglob("*.md"))
+    # The site has a page for each notebook.
+    notebooks = [path.with_suffix(".md") for path in DOCS.rglob("*.ipynb")]
+    expected = [*DOCS.rglob("*.md"), *notebooks]
+    assert sorted(pages) == sorted(page_name(page) for page in expected)
 
 
 def test_each_public_name_is_documented():

@@ -67,7 +67,7 @@ def read_dataset(
     score = columns.score
     if score is None and not columns.group and len(texts) == 2:
         score = _score(dataset, kinds, texts, is_chosen=bool(columns.texts))
-    if kinds.get(score) == CLASS and not _has_two_classes(dataset, score):
+    if score and kinds.get(score) == CLASS and not _has_two_classes(dataset, score):
         raise UserError(
             f"--score_column: {score} of {dataset.name} does not have two classes. "
             "Name a number, or a feature with two classes."

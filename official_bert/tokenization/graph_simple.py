@@ -206,8 +206,8 @@ class SimpleTexts(tf.Module):
         # A word that is too long ends after one step, because its rest is not positive.
         fits = lengths <= MAX_INPUT_CHARS_PER_WORD
         left = tf.cast(tf.where(fits, lengths, -PLACES), tf.int64)
-        state = (tf.zeros_like(after_first), word, words, left)
-        state += (tf.zeros([3, 0], tf.int64),)
+        before_first, steps = tf.zeros_like(after_first), tf.zeros([3, 0], tf.int64)
+        state = (before_first, word, words, left, steps)
         return while_loop(any_left, advance, state)[4]
 
     def _folded(self, words):

@@ -79,7 +79,7 @@ class GraphTokenizer(tf.Module):
             }
 
     def _with_others(self, texts, is_simple, names):
-        """Return the pieces of texts of which some are not simple.
+        """Return the pieces of texts. Some texts are not simple.
 
         Args:
           texts: string [texts].

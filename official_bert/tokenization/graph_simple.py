@@ -160,7 +160,6 @@ class SimpleTexts(tf.Module):
         left = tf.where(fits, tf.cast(left, tf.int32), 0)
         size = tf.where(fits, tf.cast(_size(values), tf.int32), length)
         return _Parts(
-            # A word that is too long has no steps. Its token is the unknown piece.
             counts=tf.maximum(counts, 1),
             words=word,
             steps=tf.where(fits, step, 0),
@@ -203,20 +202,12 @@ class SimpleTexts(tf.Module):
 
         # The number of characters before the rest: after the first step it has "##".
         after_first = tf.constant(len(CONTINUATION), tf.int64)
-        number = tf.size(words, tf.int64)
-        word, rest, left = take(
-            lengths <= MAX_INPUT_CHARS_PER_WORD,
-            tf.range(number) * PLACES,
-            words,
-            tf.cast(lengths, tf.int64),
-        )
-        state = (
-            tf.zeros_like(after_first),
-            word,
-            rest,
-            left,
-            tf.zeros([3, 0], tf.int64),
-        )
+        word = tf.range(tf.size(words, tf.int64)) * PLACES
+        # A word that is too long ends after one step, because its rest is not positive.
+        fits = lengths <= MAX_INPUT_CHARS_PER_WORD
+        left = tf.cast(tf.where(fits, lengths, -PLACES), tf.int64)
+        before_first, steps = tf.zeros_like(after_first), tf.zeros([3, 0], tf.int64)
+        state = (before_first, word, words, left, steps)
         return while_loop(any_left, advance, state)[4]
 
     def _folded(self, words):

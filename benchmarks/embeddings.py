@@ -65,19 +65,21 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 flags.DEFINE_string("output", None, "JSON lines file, one line per run.")
+flags.DEFINE_list("who", [OURS, THEIRS], f"Sides to run: {OURS}, {THEIRS}.")
 
 
 def main():
     """Make the missing runs, then print the table."""
     require("train_file", "dev_file", "model", "output")
+    makers = {OURS: _ours, THEIRS: _theirs}
     with tempfile.TemporaryDirectory() as folder:
         data = _data_flags(pathlib.Path(folder))
         for seed in map(int, FLAGS.seeds):
-            for who, make_run in {OURS: _ours, THEIRS: _theirs}.items():
+            for who in FLAGS.who:
                 key = {"who": who, "seed": seed}
                 key |= {name: FLAGS[name].value for name in SHARED}
                 compared_runs.run_missing(
-                    FLAGS.output, key, functools.partial(make_run, data, seed)
+                    FLAGS.output, key, functools.partial(makers[who], data, seed)
                 )
     print("\n".join(table(compared_runs.read(FLAGS.output))))
 
@@ -171,8 +173,7 @@ def table(records):
             who: [one[name] for one in records if one["who"] == who and name in one]
             for who in (OURS, THEIRS)
         }
-        if not all(groups.values()):
-            continue
+        groups = {who: group for who, group in groups.items() if group}
         if name == "seconds_per_step":
             lines += [
                 f"{name:16} {who:22} median {statistics.median(group):.3f}"
@@ -184,7 +185,8 @@ def table(records):
             f"{name:16} {who:22} {compared_runs.mean_and_deviation(group)}"
             for who, group in groups.items()
         ]
-        lines[-2] += f"   apart: {compared_runs.apart(*groups.values())}"
+        if len(groups) == 2:
+            lines[-2] += f"   apart: {compared_runs.apart(*groups.values())}"
     ratios = compared_runs.ratios(records, OURS, THEIRS)
     if ratios:
         lines.append(

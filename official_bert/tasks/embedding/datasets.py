@@ -67,7 +67,8 @@ def read_dataset(
     score = columns.score
     if score is None and not columns.group and len(texts) == 2:
         score = _score(dataset, kinds, texts, is_chosen=bool(columns.texts))
-    if score and kinds.get(score) == CLASS and not _has_two_classes(dataset, score):
+    is_class = score is not None and kinds.get(score) == CLASS
+    if is_class and not _has_two_classes(dataset, score):
         raise UserError(
             f"--score_column: {score} of {dataset.name} does not have two classes. "
             "Name a number, or a feature with two classes."

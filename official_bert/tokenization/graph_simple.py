@@ -73,7 +73,7 @@ class SimpleTexts(tf.Module):
         alone[ord(" ")] = False
         self._alone = pattern(alone)
         values = _values(vocab, simple)
-        self._longest = max(value >> ID_BITS for value in values.values())
+        self._longest = max(0, *(value >> ID_BITS for value in values.values()))
         self._vocab = _string_table(values, self._missing)
         if do_lower_case:
             # Most blocks of characters have no change.
@@ -204,8 +204,9 @@ class SimpleTexts(tf.Module):
         after_first = tf.constant(len(CONTINUATION), tf.int64)
         word = tf.range(tf.size(words, tf.int64)) * PLACES
         # A word that is too long ends after one step, because its rest is not positive.
+        # No piece has 0 characters, so the length of its rest does not stay 0.
         fits = lengths <= MAX_INPUT_CHARS_PER_WORD
-        left = tf.cast(tf.where(fits, lengths, -PLACES), tf.int64)
+        left = tf.cast(tf.where(fits, lengths, 0), tf.int64)
         before_first, steps = tf.zeros_like(after_first), tf.zeros([3, 0], tf.int64)
         state = (before_first, word, words, left, steps)
         return while_loop(any_left, advance, state)[4]

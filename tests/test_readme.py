@@ -1,5 +1,6 @@
 """The commands of README and docs name scripts, flags and files that exist."""
 
+import ast
 import re
 import shlex
 
@@ -47,19 +48,31 @@ def commands():
 
 def flags_of(script):
     """Return the names of the flags that a script defines or imports."""
-    package = ROOT / "official_bert"
-    text = script.read_text("utf-8")
-    helpers = ("fine_tuning_flags", "training_flags", "model_flags", "cluster_flags")
-    helpers += ("dataset_flags",)
-    for helper in helpers:
-        if re.search(rf"command_line(\.| import[(\w\s,]*\s){helper}\b", text):
-            text += (package / "command_line" / f"{helper}.py").read_text("utf-8")
+    text = "".join(path.read_text("utf-8") for path in modules_of_flags(script, set()))
     defined = re.findall(r'(?:DEFINE|define)_\w+\(\s*"(\w+)"', text)
     for names in re.findall(r"define_aliases\(([^)]*)\)", text):
         defined += re.findall(r'"(\w+)"', names)
     # Scripts for machines without absl use argparse.
     defined += re.findall(r'add_argument\(\s*"--(\w+)"', text)
     return {"flagfile", "help", *defined}
+
+
+def modules_of_flags(path, found):
+    """Return the script and all modules of flags that it imports, as paths."""
+    found.add(path)
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        folder = ROOT / str(node.module).replace(".", "/")
+        names = [
+            folder.with_suffix(".py"),
+            *(folder / f"{n.name}.py" for n in node.names),
+        ]
+        for module in names:
+            is_of_flags = {"command_line", "commands"} & {*module.parts}
+            if is_of_flags and module.is_file() and module not in found:
+                modules_of_flags(module, found)
+    return found
 
 
 def test_commands_were_found():

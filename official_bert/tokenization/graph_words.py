@@ -6,6 +6,8 @@ the process or on the Unicode version of a library.
 
 import functools
 import typing
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -210,7 +212,9 @@ def take(mask: tf.Tensor, *arrays: tf.Tensor) -> list[tf.Tensor]:
     return [tf.raw_ops.Gather(params=array, indices=where) for array in arrays]
 
 
-def while_loop(condition, body, values):
+def while_loop(
+    condition: Callable[..., Any], body: Callable[..., Any], values: Sequence[Any]
+) -> list[tf.Tensor]:
     """Return `values` after the loop; their lengths may change in the loop."""
     values = [tf.convert_to_tensor(value) for value in values]
     shapes = [tf.TensorShape([None] * value.shape.rank) for value in values]

@@ -8,7 +8,7 @@ from nbclient.exceptions import CellExecutionError
 from notebook_files import INSTALL, NOTEBOOKS, SETTINGS, as_python, code_cells, read
 
 # A notebook with its stored outputs.
-MOST_BYTES = 500_000
+MOST_BYTES = 1_000_000
 # Replace the values of the settings cell: a few steps instead of hundreds.
 SHORT = {
     "bert_step_by_step": "NUM_PRETRAINING_STEPS, NUM_SQUAD_EPOCHS = 20, 0.1",

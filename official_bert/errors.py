@@ -13,9 +13,9 @@ class UserError(ValueError):
 
 
 class StoreError(UserError):
-    """An object store refuses a request or does not answer.
+    """An object store refuses a request or does not respond.
 
-    Whether the object is whole is unknown: do not treat it as damaged.
+    The state of the object is unknown: do not treat it as damaged.
     """
 
 

@@ -186,8 +186,8 @@ def _own_claim():
 
 
 def _encoded(claim):
-    # All claims have one size: a reader that has asked for the size before a renewal
-    # would otherwise miss the end.
+    # All claims have one size. Otherwise a reader that asked for the size before a
+    # renewal would miss the end of the new claim.
     return json.dumps(dataclasses.asdict(claim)).encode().ljust(_BYTES)
 
 

@@ -117,8 +117,8 @@ flags.DEFINE_bool(
     "pack",
     False,
     "Train on rows of up to 3 short sequences instead of padding. --train_batch_size "
-    "then counts rows. Evaluations are not packed (docs/concepts/padding_and_packing.md"
-    ").",
+    "then counts rows. Evaluations are not packed. See "
+    "docs/concepts/padding_and_packing.md.",
 )
 
 

@@ -145,8 +145,7 @@ def mask(
 
     Returns:
       dict with the features of static records: `input_ids` with masks, and
-      int32
-      `masked_lm_positions` (ascending) and `masked_lm_ids`, float32
+      int32 `masked_lm_positions` (ascending) and `masked_lm_ids`, float32
       `masked_lm_weights`, [B, P], padded with 0.
     """
     features = dict(features)

@@ -119,7 +119,7 @@ def _walk(starts, limits, lengths):
     def any_left(words, *_):
         return tf.size(words) > 0
 
-    def go_on(words, places, begins, failed):
+    def advance(words, places, begins, failed):
         inside = places < tf.gather(limits, words)
         words, places = take(inside, words, places)
         steps = tf.gather(lengths, places)
@@ -134,7 +134,7 @@ def _walk(starts, limits, lengths):
 
     words = tf.range(tf.size(starts))
     *_, begins, failed = while_loop(
-        any_left, go_on, (words, starts, nowhere, not_failed)
+        any_left, advance, (words, starts, nowhere, not_failed)
     )
     return begins, failed
 

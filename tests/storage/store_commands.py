@@ -90,31 +90,19 @@ def assert_same_files(local, remote, *names):
         assert (local / name).read_bytes() == (remote / name).read_bytes(), name
 
 
-def test_records(both):
+@pytest.mark.parametrize(
+    ("name", "more"), [("records", []), ("records_of_two", ["--num_workers=2"])]
+)
+def test_records(both, name, more):
     local, remote = both(
-        "records",
+        name,
         "create_pretraining_data",
         "--input_file={inputs}/text.txt",
         "--output_file={output}/train@2.tfrecord",
         "--vocab_file={inputs}/vocab.txt",
         "--max_seq_length=32",
         "--max_predictions_per_seq=5",
-    )
-    records = [name for name in names_in(local) if name.endswith(".tfrecord")]
-    assert len(records) == 2
-    assert_same_files(local, remote, *records)
-
-
-def test_records_of_two_processes(both):
-    local, remote = both(
-        "records_of_two",
-        "create_pretraining_data",
-        "--input_file={inputs}/text.txt",
-        "--output_file={output}/train@2.tfrecord",
-        "--vocab_file={inputs}/vocab.txt",
-        "--max_seq_length=32",
-        "--max_predictions_per_seq=5",
-        "--num_workers=2",
+        *more,
     )
     records = [name for name in names_in(local) if name.endswith(".tfrecord")]
     assert len(records) == 2

@@ -112,7 +112,7 @@ def assert_resumes_without_a_loss(flags, output, whole):
     steps = names.numbered_checkpoints(output)
     assert steps and steps[-1] >= 2 * EVERY
     said = store_client.run_well("run_pretraining", *flags)
-    assert f"goes on at step {steps[-1]}." in said
+    assert f"resumes at step {steps[-1]}." in said
     ours = tensors(f"{output}/model.ckpt-{STEPS}")
     assert ours.keys() == whole.keys()
     for name, value in whole.items():

@@ -165,7 +165,7 @@ class Killer:
 
     def _check_resumed(self, expected):
         log = self._log.read_bytes()
-        match = re.search(rb"(?:goes on|is done) at step (\d+)\.", log)
+        match = re.search(rb"(?:resumes|is done) at step (\d+)\.", log)
         resumed = int(match[1]) if match else 0
         if resumed != expected:
             self.problems.append(

@@ -43,8 +43,8 @@ def test_only_complete_checkpoints_count(monkeypatch):
 @pytest.mark.parametrize(
     ("printed", "expected", "is_right"),
     [
-        ("The run in gs://bucket/killed goes on at step 15.", 15, True),
-        ("The run in gs://bucket/killed goes on at step 10.", 15, False),
+        ("The run in gs://bucket/killed resumes at step 15.", 15, True),
+        ("The run in gs://bucket/killed resumes at step 10.", 15, False),
         ("nothing of it", 0, True),
         ("nothing of it", 5, False),
     ],

@@ -34,9 +34,8 @@ if __name__ == "__main__":
 
     start_tensorflow()
 
-import record_files  # noqa: E402
 import torture  # noqa: E402
-from record_files import MINI, MINI_CONFIG  # noqa: E402
+from record_files import MINI_CONFIG  # noqa: E402
 
 from official_bert.checkpoints import names  # noqa: E402
 from official_bert.config import BertConfig  # noqa: E402
@@ -124,27 +123,16 @@ def network(folder, count=HOSTS):
 
 def write_inputs(folder):
     """Write records and the config of a tiny BERT; return the flags of a run."""
-    (folder / "records").mkdir()
-    records = record_files.write_mini(folder / "records", manifest=True)
     config = dataclasses.replace(
         BertConfig.named("tiny"), vocab_size=MINI_CONFIG.vocab_size
     )
-    (folder / "config.json").write_text(config.to_json_string())
     return [
-        f"--bert_config_file={folder / 'config.json'}",
-        f"--input_file={records}",
-        f"--vocab_file={MINI / 'vocab.txt'}",
-        "--do_train",
-        "--do_eval",
+        *torture.write_inputs(folder, config),
         "--strategy=multi_worker",
-        f"--train_batch_size={torture.BATCH}",
-        f"--eval_batch_size={torture.BATCH}",
         "--learning_rate=1e-3",
         f"--num_train_steps={STEPS}",
         f"--num_warmup_steps={EVERY}",
         f"--save_checkpoints_steps={EVERY}",
-        "--iterations_per_loop=1",
-        f"--seed={torture.SEED}",
     ]
 
 
@@ -256,7 +244,7 @@ def main():
             hosts.set_link(HOSTS - 1, "up")
             run_to_end(hosts, flags, logs)
         for log in logs:
-            if f"goes on at step {newest}." not in log.read_text():
+            if f"resumes at step {newest}." not in log.read_text():
                 problems.append(f"A worker did not resume at step {newest}.")
         print(f"The link is back: resumed at step {newest}", flush=True)
         is_same = compare(folder, runs)

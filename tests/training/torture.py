@@ -113,11 +113,11 @@ def total_steps(kills):
     return -(-kills[-1].step // SPACE) * SPACE
 
 
-def write_inputs(folder):
+def write_inputs(folder, config=MINI_CONFIG):
     """Write records and a model's config; return the flags for them."""
     (folder / "records").mkdir()
     records = record_files.write_mini(folder / "records", manifest=True)
-    (folder / "config.json").write_text(MINI_CONFIG.to_json_string())
+    (folder / "config.json").write_text(config.to_json_string())
     return [
         f"--bert_config_file={folder / 'config.json'}",
         f"--input_file={records}",

@@ -7,6 +7,8 @@ from official_bert.errors import UserError
 FLAGS = flags.FLAGS
 
 HELP_TITLE = "Stable fine-tuning (docs/recipes.md)"
+# Flags of the optimizer, with the values that change nothing.
+OFF = {"layer_decay": 1.0, "average_last": 0.0}
 
 flags.DEFINE_float(
     "layer_decay",
@@ -48,7 +50,3 @@ def check() -> None:
             "--reinit_layers replaces layers of a pre-trained model. Give --model, or "
             "leave the flag out."
         )
-
-
-# Values with which a flag changes nothing.
-OFF = {"layer_decay": 1.0, "average_last": 0.0}

@@ -97,7 +97,7 @@ def _encode(spark, job, encoding, tokenizer, tasks):
             facts = steps.merge_facts([facts, read])
         else:
             sizes.append(((unit, number), documents, tokens))
-    # Raises an error if there is no text.
+    # Raises an error if the files contain no text.
     layout = cluster_job.lay_out(sizes, job)
     assert facts is not None
     return layout, json.loads(steps.facts_as_json(facts, layout))

@@ -40,10 +40,7 @@ class OptimizationSettings:
 
 
 # Settings that do not come from the original.
-_RECIPES = (
-    *("learning_rate_schedule", "num_decay_steps"),
-    *("layer_decay", "average_last"),
-)
+_RECIPES = "learning_rate_schedule", "num_decay_steps", "layer_decay", "average_last"
 
 
 def make_optimizer(settings: OptimizationSettings) -> keras.optimizers.Optimizer:

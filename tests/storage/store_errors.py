@@ -127,7 +127,7 @@ def test_a_wrong_bucket(inputs, flag):
     assert "gs://no-such-bucket/x" in sentence
     remedies = {
         "input_file": ("check the bucket and the name", "no file matches"),
-        "vocab_file": ("there is no gs://no-such-bucket/x; take the one of",),
+        "vocab_file": ("gs://no-such-bucket/x does not exist. Use the vocabulary of",),
         "output_dir": ("check the bucket and the name",),
     }
     assert any(words in sentence for words in remedies[flag])

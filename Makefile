@@ -71,7 +71,7 @@ runtimes: $(INSTALLED) ## Run exports in C++ runtimes of TensorFlow 2.12 to 2.21
 mediapipe: $(INSTALLED) $(MEDIAPIPE)/.installed ## Compare MediaPipe's text tasks with Python
 	$(PYTHON) tests/export/tflite/compare_mediapipe.py $(MEDIAPIPE)/bin/python
 
-accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs, hours; renew the tables
+accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs (an hour); renew the tables
 	$(PLANNED)/bin/python -m benchmarks.plans.compile; status=$$?; \
 	  $(PLANNED)/bin/python -m benchmarks.plans.table && exit $$status
 

@@ -117,6 +117,8 @@ def duration(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.3g} s"
     if seconds < 2 * 3600:
-        return f"{seconds:,.0f} s"
+        return f"{seconds / 60:.0f} minutes"
+    if seconds < 2 * 86400:
+        return f"{seconds / 3600:.2g} hours"
     days = seconds / 86400
     return f"{days:.2g} days" if days < 10 else f"{math.ceil(days)} days"

@@ -124,6 +124,32 @@ def test_recipes_cite_the_estimates(size, length):
     assert f"at least {a100_hours} and {h100_hours} GPU hours" in text
 
 
+SLICES = {"base": ("v5e:4x4", "v5e_16"), "large": ("v4:4x4x4", "v4_64")}
+
+
+def compiled(size, length):
+    """Return (the compiler's plan of a recipe, its chip hours)."""
+    plans = json.loads((ROOT / "docs" / "accelerators.json").read_text())
+    name = f"pre-training, {SLICES[size][0]}, {size}, 256 x {length}, bfloat16, ours"
+    seconds = plans[name]["step_seconds"] * LENGTHS[length][1]
+    return plans[name], round(seconds / 3600 * plans[name]["chips"])
+
+
+@pytest.mark.parametrize("size", SLICES)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_recipes_cite_the_compiler(size, length):
+    plan, hours = compiled(size, length)
+    _, file = SLICES[size]
+    _, steps, suffix = LENGTHS[length]
+    text = (ROOT / f"configs/{size}_tpu_{file}{suffix}.flags").read_text()
+    words = " ".join(text.replace("#", " ").split())
+    assert f"HBM {plan['hbm_gb']:.2f} of {plan['capacity_gb']:.1f} GB" in words
+    assert (
+        f"is {report.duration(plan['step_seconds'])} (limit: {plan['bound']})" in words
+    )
+    assert f"{steps:,} steps take at least {hours} chip hours" in words
+
+
 @pytest.mark.parametrize("size", ["base", "large"])
 @pytest.mark.parametrize(("gpu", "name"), [("a100", "A100 80 GB"), ("h100", "H100")])
 def test_the_table_of_costs(size, gpu, name):
@@ -135,6 +161,18 @@ def test_the_table_of_costs(size, gpu, name):
         f"{slower} × price |"
     )
     assert row in (ROOT / "docs/how_to/eight_gpus.md").read_text()
+
+
+@pytest.mark.parametrize("size", SLICES)
+def test_the_table_of_costs_on_tpus(size):
+    short, long = (compiled(size, length)[1] for length in LENGTHS)
+    total = short + long
+    slower = int(2.5 * total + 0.5)
+    row = (
+        f"| {size}, TPU {SLICES[size][0]} (compiled) | {short} + {long} = {total} | "
+        f"{slower} | {slower} × price |"
+    )
+    assert row in (ROOT / "docs/how_to/tpu.md").read_text()
 
 
 def test_tiny_is_small():

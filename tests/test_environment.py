@@ -117,6 +117,7 @@ def test_what_is_imported_only_where_it_is_used_is_an_extra():
     assert named >= {
         "ai-edge-litert",
         "aiohttp",
+        "prometheus_client",
         "apache-beam",
         "matplotlib",
         "pyspark",

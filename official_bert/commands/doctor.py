@@ -40,13 +40,19 @@ MOST_USED: tuple[str, ...] = ()
 # Package -> consequence if it is missing. All others in requirements.txt are required.
 OPTIONAL = {
     "aiohttp": "serve.py cannot run",
+    "prometheus_client": "serve.py cannot run",
     "matplotlib": "no figures of training curves and attention",
     "pytest": "the tests cannot run",
     "tensorboard": "metrics are written as JSON lines only",
 }
 
 # Package -> the extra of this package that installs it.
-EXTRAS = {"aiohttp": "serving", "matplotlib": "plots", "tensorboard": "tensorboard"}
+EXTRAS = {
+    "aiohttp": "serving",
+    "prometheus_client": "serving",
+    "matplotlib": "plots",
+    "tensorboard": "tensorboard",
+}
 
 # Releases that requirements.txt excludes, with the reason.
 KNOWN_BAD = {

@@ -20,6 +20,7 @@ import urllib.parse
 
 from absl import flags
 
+from official_bert import files
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
@@ -34,6 +35,8 @@ MOST_USED: tuple[str, ...] = (
     "model_name",
     "timeout_s",
     "max_concurrent",
+    "enable_batching",
+    "batching_parameters_file",
     "max_request_bytes",
     "poll_s",
 )
@@ -77,6 +80,18 @@ flags.DEFINE_integer(
     "Number of requests that are computed at once. Others wait.",
     lower_bound=1,
 )
+flags.DEFINE_bool(
+    "enable_batching",
+    True,
+    "Compute the rows of waiting requests together. It requires that each row of the "
+    "outputs depends on the same row of the inputs only, as in every export.",
+)
+flags.DEFINE_string(
+    "batching_parameters_file",
+    None,
+    "TensorFlow Serving's file of batching parameters. Default: max_batch_size 64, "
+    "batch_timeout_micros 0, max_enqueued_batches 64, num_batch_threads 2.",
+)
 flags.DEFINE_float(
     "poll_s", 1.0, "Seconds between checks for new versions.", lower_bound=0.01
 )
@@ -100,13 +115,17 @@ def main() -> None:
             return
         start_tensorflow()
         try:
-            from official_bert.serving import model_versions, server
+            from official_bert.serving import batching, model_versions, server
         except ModuleNotFoundError as error:
-            if error.name != "aiohttp":
+            if error.name not in ("aiohttp", "prometheus_client"):
                 raise
             raise UserError(
-                "serve.py needs aiohttp. Run: pip install 'official-bert[serving]'"
+                f"serve.py needs {error.name}. Run: pip install "
+                "'official-bert[serving]'"
             ) from error
+        parameters = None
+        if FLAGS.enable_batching:
+            parameters = _batching_parameters(batching)
         versions = model_versions.open_model(name, locate(FLAGS.model))
         model_server = server.Server(
             versions,
@@ -114,12 +133,21 @@ def main() -> None:
             FLAGS.timeout_s,
             FLAGS.max_concurrent,
             FLAGS.poll_s,
+            parameters,
         )
         model_server.run(listener, lambda: _announce(versions, listener))
     print("Stopped.", flush=True)
     if model_server.unfinished:
         # These requests have timed out; Python would wait for their threads.
         os._exit(0)
+
+
+def _batching_parameters(batching):
+    path = FLAGS.batching_parameters_file
+    if not path:
+        return batching.BatchingParameters()
+    flag = f"--batching_parameters_file={path}"
+    return batching.parse_parameters(files.read_text(locate(path), flag), flag)
 
 
 def _announce_page(listener):

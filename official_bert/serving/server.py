@@ -3,9 +3,11 @@
     GET  /v1/models/NAME[/versions/N]             the states of its versions
     GET  /v1/models/NAME[/versions/N]/metadata    its signatures
     POST /v1/models/NAME[/versions/N]:predict     predictions
+    GET  /monitoring/prometheus/metrics           counts and times for Prometheus
 
 Every error is JSON, {"error": "..."}, with TF Serving's status code. The event loop
-only transfers bytes. A thread pool parses JSON and runs the model.
+only transfers bytes. A thread pool parses JSON and runs the model; with batching, other
+threads run the model for several requests together.
 """
 
 import asyncio
@@ -15,6 +17,7 @@ import logging as python_logging
 import re
 import signal
 import socket
+import time
 import urllib.parse
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +26,7 @@ from absl import logging
 from aiohttp import web
 from google.protobuf import json_format
 
-from official_bert.serving import json_tensors, saved_model
+from official_bert.serving import batching, json_tensors, metrics, predictions
 from official_bert.serving.json_tensors import RequestError
 from official_bert.serving.model_versions import ModelVersions
 
@@ -47,6 +50,7 @@ class Server:
 
     Attributes:
       versions: `ModelVersions` with a version loaded.
+      metrics: `Metrics` of its requests.
       unfinished: set of the futures of requests that are waiting or running.
     """
 
@@ -57,6 +61,7 @@ class Server:
         timeout_s: float = 30.0,
         max_concurrent: int = 4,
         poll_s: float = 1.0,
+        batching_parameters: batching.BatchingParameters | None = None,
     ):
         """Set the limits.
 
@@ -67,12 +72,16 @@ class Server:
           max_concurrent: number of requests that are computed at once. Others wait, and
             waiting counts toward `timeout_s`.
           poll_s: seconds between checks for new versions.
+          batching_parameters: how requests are joined; None computes each alone.
         """
         self.versions = versions
-        self.unfinished: set[concurrent.futures.Future[bytes]] = set()
+        self.metrics = metrics.Metrics(versions.name)
+        self.unfinished: set[concurrent.futures.Future[Any]] = set()
         self._max_request_bytes = max_request_bytes
         self._timeout_s = timeout_s
         self._poll_s = poll_s
+        self._batching = batching_parameters
+        self._batcher: batching.Batcher | None = None
         self._pool = concurrent.futures.ThreadPoolExecutor(max_concurrent)
 
     def run(
@@ -91,6 +100,7 @@ class Server:
             client_max_size=self._max_request_bytes,
             middlewares=[self._with_errors],
         )
+        app.router.add_get(metrics.PATH, self._show_metrics)
         app.router.add_route("*", "/{path:.*}", self._answer)
         app.cleanup_ctx.append(self._background)
         app.on_shutdown.append(_let_next_signal_kill)
@@ -104,10 +114,14 @@ class Server:
         )
 
     async def _background(self, app):
-        """Check for new versions while the application runs."""
+        """Check for new versions and compute batches while the application runs."""
         polling = asyncio.create_task(self._poll())
+        if self._batching:
+            self._batcher = batching.Batcher(self._batching)
         yield
         polling.cancel()
+        if self._batcher:
+            self._batcher.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _poll(self):
@@ -122,10 +136,12 @@ class Server:
     async def _with_errors(self, request, handler):
         """Respond to a request; errors have TF Serving's format."""
         message: str | None
-        status = 400
+        status, began = 400, time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_s):
                 body, status = await handler(request), 200
+            if isinstance(body, web.Response):
+                return body
         except RequestError as error:
             message, status = str(error), error.status
         except TimeoutError:
@@ -142,6 +158,8 @@ class Server:
             message, status = f"{type(error).__name__}: {error}", 500
         if status != 200:
             body = json_tensors.dump({"error": message})
+        if request.path.lower().endswith(":predict"):
+            self.metrics.count_request(status, time.monotonic() - began)
         return web.Response(body=body, status=status, content_type="application/json")
 
     async def _answer(self, request):
@@ -174,48 +192,59 @@ class Server:
             return json_tensors.dump(_metadata(self.versions.get(name, version), name))
         return await self._predict(name, version, await request.read())
 
-    async def _predict(self, name, version, body):
-        """Run `predict` in the pool."""
-        bodies = [body]
-        future = self._pool.submit(
-            lambda: predict(self.versions.get(name, version), bodies.pop())
+    async def _show_metrics(self, request):
+        return web.Response(
+            body=self.metrics.text(), headers={"Content-Type": metrics.CONTENT_TYPE}
         )
+
+    async def _predict(self, name, version, body):
+        """Return the response to a `:predict` request."""
+        bodies = [body]
+        try:
+            # The pool keeps canceled functions for a while, so they hold no body.
+            begun = await self._in_pool(self._begin, name, version, bodies)
+        finally:
+            bodies.clear()
+        if isinstance(begun, bytes):
+            return begun
+        prepared, outputs = begun
+        return await self._in_pool(
+            predictions.respond, prepared, await self._finished(outputs)
+        )
+
+    def _begin(self, name, version, bodies):
+        """Return the response, or (request, future of its outputs) if it is joined."""
+        prepared = predictions.prepare(self.versions.get(name, version), bodies.pop())
+        if not self._batcher or not prepared.is_joinable:
+            return predictions.respond(prepared, self._run(prepared, prepared.arrays))
+        outputs = self._batcher.submit(
+            lambda arrays: self._run(prepared, arrays),
+            (prepared.model, prepared.signature),
+            prepared.arrays,
+        )
+        return prepared, outputs
+
+    def _run(self, prepared, arrays):
+        """Run the signature of a request."""
+        began = time.monotonic()
+        outputs = predictions.run(prepared, arrays)
+        self.metrics.count_batch(predictions.num_rows(arrays), time.monotonic() - began)
+        return outputs
+
+    async def _in_pool(self, function, *arguments):
+        return await self._finished(self._pool.submit(function, *arguments))
+
+    async def _finished(self, future):
+        """Wait for a future. A timeout cancels it, but cannot stop TensorFlow."""
         self.unfinished.add(future)
         future.add_done_callback(self.unfinished.discard)
-        try:
-            # A timeout cancels waiting requests, but cannot stop TensorFlow.
-            return await asyncio.wrap_future(future)
-        finally:
-            # The pool keeps canceled functions for a while.
-            bodies.clear()
+        return await asyncio.wrap_future(future)
 
 
 async def _let_next_signal_kill(app):
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(ValueError):  # Only the main thread gets signals.
             signal.signal(number, signal.SIG_DFL)
-
-
-def predict(model: saved_model.SavedModel, body: bytes) -> bytes:
-    """Return the response of a `SavedModel` to a `:predict` request, both bytes.
-
-    Raises:
-      RequestError: the request is invalid.
-    """
-    request = json_tensors.parse_request(body)
-    name = request.get("signature_name") or saved_model.DEFAULT_SIGNATURE
-    if name not in model.signatures:
-        raise RequestError(
-            f'Serving signature name: "{name}" not found in signature def'
-        )
-    specs = saved_model.input_specs(model.signatures[name])
-    if not specs:
-        raise RequestError(f"Failed to get input map for signature: {name}")
-    arrays = json_tensors.read_inputs(request, specs)
-    outputs = saved_model.run(model, name, arrays)
-    if "instances" in request:
-        return json_tensors.dump({"predictions": json_tensors.to_rows(outputs)})
-    return json_tensors.dump({"outputs": json_tensors.to_columns(outputs)})
 
 
 def _status(versions, name, version):

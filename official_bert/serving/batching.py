@@ -1,0 +1,289 @@
+"""Join the rows of waiting requests into batches, as TensorFlow Serving does.
+
+A batch starts when a thread is free. With `batch_timeout_micros`, an incomplete batch
+waits that long for more rows. Only requests of the same model and signature, with equal
+shapes and texts of similar length, are joined, so that a short text is not padded to a
+long one.
+
+Joining requires that a row of outputs depends on the same row of inputs only, and that
+its size does not depend on other rows. `is_joinable` checks what the signature shows.
+"""
+
+import collections
+import dataclasses
+import re
+import threading
+import time
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import numpy as np
+from tensorflow.core.protobuf import meta_graph_pb2
+
+from official_bert.errors import UserError
+from official_bert.serving.json_tensors import RequestError
+
+Arrays = Mapping[str, np.ndarray]
+Outputs = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchingParameters:
+    """Fields of TensorFlow Serving's `BatchingParameters`.
+
+    Attributes:
+      max_batch_size: rows of a batch. A larger request is a batch of its own.
+      batch_timeout_micros: longest wait of a request for more rows, microseconds.
+      max_enqueued_batches: limit of the queue, in batches of `max_batch_size` rows.
+      num_batch_threads: batches that are computed at once.
+      allowed_batch_sizes: a batch is filled to the next of these sizes with copies of
+        its last row. Empty: any size.
+    """
+
+    max_batch_size: int = 64
+    batch_timeout_micros: int = 0
+    max_enqueued_batches: int = 64
+    num_batch_threads: int = 2
+    allowed_batch_sizes: tuple[int, ...] = ()
+
+
+_LOWEST = {"batch_timeout_micros": 0}
+_FIELD = re.compile(
+    r"(?P<name>\w+)\s*(?:\{\s*value\s*:\s*(?P<wrapped>\d+)\s*[,;]?\s*\}"
+    r"|:\s*(?:(?P<plain>\d+)|\[(?P<many>[\d\s,]*)\]))\s*[,;]?\s*"
+)
+
+
+def parse_parameters(text: str, flag: str) -> BatchingParameters:
+    """Return the parameters of TensorFlow Serving's text protobuf.
+
+    Args:
+      text: content of the file, such as `max_batch_size { value: 64 }`.
+      flag: flag and value, for messages.
+
+    Raises:
+      UserError: the text is invalid, or a value is out of range.
+    """
+    known = {one.name for one in dataclasses.fields(BatchingParameters)}
+    found: dict[str, Any] = {}
+    text = re.sub(r"#.*", "", text).strip()
+    while text:
+        match = _FIELD.match(text)
+        name = match["name"] if match else text.split()[0]
+        if not match or name not in known:
+            raise UserError(
+                f"{flag}: cannot read {name!r}. The file contains lines such as "
+                f"max_batch_size {{ value: 64 }}, with {', '.join(sorted(known))}."
+            )
+        text = text[match.end() :]
+        if name == "allowed_batch_sizes":
+            numbers = (
+                match["many"] or match["plain"] or match["wrapped"] or ""
+            ).strip()
+            sizes = [int(number) for number in re.split(r"[\s,]+", numbers) if number]
+            found[name] = (*found.get(name, ()), *sizes)
+            continue
+        value = match["wrapped"] or match["plain"]
+        lowest = _LOWEST.get(name, 1)
+        if value is None or int(value) < lowest:
+            raise UserError(f"{flag}: {name} must be a number of at least {lowest}.")
+        found[name] = int(value)
+    parameters = BatchingParameters(**found)
+    sizes = list(parameters.allowed_batch_sizes)
+    if sizes and (
+        sizes != sorted(set(sizes))
+        or sizes[0] < 1
+        or sizes[-1] != parameters.max_batch_size
+    ):
+        raise UserError(
+            f"{flag}: allowed_batch_sizes must increase and end with max_batch_size, "
+            f"{parameters.max_batch_size}."
+        )
+    return parameters
+
+
+def is_joinable(signature: meta_graph_pb2.SignatureDef) -> bool:
+    """Return whether rows of several requests can be computed as one batch.
+
+    All inputs and outputs need a first axis of any size, and the other axes of the
+    outputs a fixed size. Otherwise, as with entities and token vectors, the shape of a
+    response would depend on other requests.
+    """
+    inputs = [one.tensor_shape for one in signature.inputs.values()]
+    outputs = [one.tensor_shape for one in signature.outputs.values()]
+    for shape in (*inputs, *outputs):
+        if shape.unknown_rank or not shape.dim or shape.dim[0].size != -1:
+            return False
+    return bool(inputs) and all(
+        axis.size >= 0 for shape in outputs for axis in shape.dim[1:]
+    )
+
+
+def group_key(arrays: Arrays) -> Hashable:
+    """Return what two requests must share to be joined: shapes, and length of texts.
+
+    Texts are similar if their longest has the same number of bits in its length.
+    """
+    return tuple(
+        (name, array.shape[1:], _bits_of_longest(array))
+        for name, array in sorted(arrays.items())
+    )
+
+
+def _bits_of_longest(array):
+    if array.dtype != object or not array.size:
+        return None
+    # Texts of up to 64 bytes are alike: their rows have few tokens.
+    longest = max(len(text) for text in array.ravel())
+    return max(longest.bit_length(), 7)
+
+
+@dataclasses.dataclass(eq=False)
+class _Waiting:
+    """A request that waits."""
+
+    compute: Callable[[Arrays], Outputs]
+    arrays: Arrays
+    rows: int
+    arrival: float
+    future: Future[Outputs]
+
+
+class Batcher:
+    """A queue of requests, and threads that compute them in batches."""
+
+    def __init__(self, parameters: BatchingParameters):
+        """Start the threads."""
+        self._parameters = parameters
+        # Requests in order of arrival. The first group is computed next.
+        self._groups: dict[Hashable, collections.deque[_Waiting]] = {}
+        self._rows = 0
+        self._changed = threading.Condition()
+        self._is_closed = False
+        for number in range(parameters.num_batch_threads):
+            threading.Thread(target=self._work, name=f"batch-{number}").start()
+
+    def submit(
+        self,
+        compute: Callable[[Arrays], Outputs],
+        identity: Hashable,
+        arrays: Arrays,
+    ) -> Future[Outputs]:
+        """Queue a request.
+
+        Args:
+          compute: function of a dict of input name -> array [rows, ...] that returns a
+            dict of output name -> array [rows, ...]. It is called in another thread.
+          identity: says what `compute` computes. Only requests with equal identities
+            are joined.
+          arrays: the inputs.
+
+        Returns:
+          `Future` of this request's outputs.
+
+        Raises:
+          RequestError: the queue is full (503).
+        """
+        rows = len(next(iter(arrays.values())))
+        limits = self._parameters
+        most = limits.max_enqueued_batches * limits.max_batch_size
+        waiting = _Waiting(compute, arrays, rows, time.monotonic(), Future())
+        key = (identity, group_key(arrays))
+        with self._changed:
+            if self._rows and self._rows + rows > most:
+                raise RequestError(
+                    "The batch scheduling queue to which this task was submitted is "
+                    f"full: {self._rows} of {most} rows. Send the request again later.",
+                    503,
+                )
+            self._rows += rows
+            self._groups.setdefault(key, collections.deque()).append(waiting)
+            self._changed.notify()
+        return waiting.future
+
+    def close(self) -> None:
+        """Let the threads end when they have computed the requests that wait."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def _work(self):
+        while (batch := self._next_batch()) is not None:
+            # A canceled request is not computed.
+            batch = [one for one in batch if one.future.set_running_or_notify_cancel()]
+            if batch:
+                self._answer(batch)
+            del batch  # It must not stay in memory while the thread waits.
+
+    def _next_batch(self):
+        """Wait for a batch and return it; None after `close`."""
+        with self._changed:
+            while True:
+                wait = None
+                for key, group in self._groups.items():
+                    wait = self._time_to_wait(group)
+                    if wait <= 0:
+                        return self._take(key, group)
+                if self._is_closed:
+                    return None
+                # The first group has the shortest wait, except for complete batches.
+                self._changed.wait(wait)
+
+    def _time_to_wait(self, group):
+        """Return the seconds that a group's first batch may still wait for rows."""
+        if self._is_closed:
+            return 0
+        if sum(one.rows for one in group) >= self._parameters.max_batch_size:
+            return 0
+        longest = self._parameters.batch_timeout_micros / 1e6
+        return group[0].arrival + longest - time.monotonic()
+
+    def _take(self, key, group):
+        """Remove and return the first batch of a group; its other requests go last."""
+        batch = [group.popleft()]
+        rows = batch[0].rows
+        while group and rows + group[0].rows <= self._parameters.max_batch_size:
+            batch.append(group.popleft())
+            rows += batch[-1].rows
+        self._rows -= rows
+        del self._groups[key]
+        if group:
+            self._groups[key] = group
+        return batch
+
+    def _answer(self, batch):
+        """Compute a batch; if that fails, compute its requests one by one."""
+        if len(batch) > 1:
+            try:
+                results = self._joined(batch)
+            except Exception:  # Of one request; the others must not fail with it.
+                results = None
+            if results:
+                for one, outputs in zip(batch, results, strict=True):
+                    one.future.set_result(outputs)
+                return
+        for one in batch:
+            try:
+                one.future.set_result(one.compute(one.arrays))
+            except BaseException as error:
+                one.future.set_exception(error)
+
+    def _joined(self, batch):
+        """Return the outputs of each request; None if they do not have its rows."""
+        rows = sum(one.rows for one in batch)
+        sizes = self._parameters.allowed_batch_sizes
+        filled = next((size for size in sizes if size >= rows), rows)
+        arrays = {}
+        for name in batch[0].arrays:
+            parts = [one.arrays[name] for one in batch]
+            parts += [parts[-1][-1:]] * (filled - rows)
+            arrays[name] = np.concatenate(parts)
+        outputs = batch[0].compute(arrays)
+        if any(value.shape[:1] != (filled,) for value in outputs.values()):
+            return None
+        ends = np.cumsum([one.rows for one in batch])
+        return [
+            {name: value[end - one.rows : end] for name, value in outputs.items()}
+            for one, end in zip(batch, ends, strict=True)
+        ]

@@ -90,7 +90,7 @@ def test_every_known_bad_release_is_excluded_from_the_requirements():
 def test_what_is_not_optional_is_needed():
     missing = list(doctor.check_versions(dict.fromkeys(doctor.requirements())))
     noted = {f.text.split()[0] for f in missing if f.level == "note"}
-    assert noted == {"aiohttp", "matplotlib", "pytest"}
+    assert noted == {"aiohttp", "prometheus_client", "matplotlib", "pytest"}
     (serving,) = [f.text for f in missing if f.text.startswith("aiohttp")]
     assert serving.endswith("pip install 'official-bert[serving]'")
 

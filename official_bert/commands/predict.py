@@ -5,7 +5,7 @@ A classifier reads texts or pairs ("text a ||| text b"), one per line, or a tabl
     python run_scripts/predict.py --model=output/reviews --input_file=new.csv \
         --output_file=answers.jsonl
 
-    echo "Wonderful!" | python run_scripts/predict.py --model=output/reviews
+    python run_scripts/predict.py --model=output/reviews --text="Wonderful!"
 
 A tagger reads texts, one per line, or lines of {"text": ...}:
 
@@ -13,8 +13,8 @@ A tagger reads texts, one per line, or lines of {"text": ...}:
 
 A SQuAD model reads lines of {"question": ..., "context": ...}, or pairs:
 
-    echo "Who is in Rome? ||| Anna is in Rome." | \
-        python run_scripts/predict.py --model=output/squad
+    python run_scripts/predict.py --model=output/squad \
+        --text="Who is in Rome? ||| Anna is in Rome."
 
 A multiple-choice model reads lines of {"prompt": ..., "choices": [...]}, or SWAG's CSV:
 
@@ -59,6 +59,7 @@ FLAGS = flags.FLAGS
 # Flags that the help shows first.
 REQUIRED: tuple[str, ...] = ("model",)
 MOST_USED: tuple[str, ...] = (
+    "text",
     "input_file",
     "output_file",
     "text_column",
@@ -74,6 +75,9 @@ flags.DEFINE_string(
     "by path or name; or a .tflite file.",
 )
 define_aliases("model", "model_dir", "init_checkpoint")
+flags.DEFINE_multi_string(
+    "text", [], "Input, as a line of --input_file would be. Can be repeated."
+)
 flags.DEFINE_string(
     "input_file",
     STANDARD,
@@ -120,7 +124,7 @@ def main() -> None:
 
     predictor = load(path, FLAGS.batch_size)
     inputs, size = iter(_inputs_for(predictor.task)), CHUNK
-    if FLAGS.input_file == STANDARD:
+    if FLAGS.input_file == STANDARD and not FLAGS.text:
         # On a terminal, predict each line at once.
         size = 1 if sys.stdin.isatty() else FLAGS.batch_size
     with opened_output(FLAGS.output_file) as out:
@@ -133,6 +137,8 @@ def main() -> None:
 
 
 def _check_files():
+    if FLAGS.text and FLAGS.input_file != STANDARD:
+        raise UserError("Give --text or --input_file, not both.")
     if FLAGS.input_file != STANDARD:
         given_paths.require_readable(FLAGS.input_file, "--input_file")
     if not is_stream(FLAGS.output_file):
@@ -155,6 +161,11 @@ def _columns():
     return next(given, None)
 
 
+def _lines():
+    """Return an iterable of the given texts, or of the lines of --input_file."""
+    return [text.strip() for text in FLAGS.text] or lines_of(FLAGS.input_file)
+
+
 def _ends_with(endings):
     return FLAGS.input_file.removesuffix(".gz").lower().endswith(endings)
 
@@ -167,7 +178,7 @@ def _inputs_for(task):
     """
     is_table = _ends_with(TABLES + JSON_LINES)
     if task is None or (task.TASK in (CLASSIFIER, EMBEDDING) and not is_table):
-        return map(split_line, lines_of(FLAGS.input_file))
+        return map(split_line, _lines())
     if task.TASK == CLASSIFIER:
         return _texts_of_table(task)
     if _columns():
@@ -177,9 +188,11 @@ def _inputs_for(task):
         )
     is_stdin = FLAGS.input_file == STANDARD
     name = "Standard input" if is_stdin else FLAGS.input_file
+    if FLAGS.text:
+        name = "--text"
     if task.TASK == MULTIPLE_CHOICE:
         if is_stdin:
-            return prediction_inputs.prompts(lines_of(STANDARD), name)
+            return prediction_inputs.prompts(_lines(), name)
         return read_prompts(FLAGS.input_file, "--input_file")
     if _ends_with(TABLES):
         raise UserError(
@@ -198,7 +211,7 @@ def _inputs_for(task):
             "cannot read. Use official_bert.Predictor in Python."
         )
     is_json = _ends_with(JSON_LINES)
-    inputs = read(lines_of(FLAGS.input_file), name, is_json)
+    inputs = read(_lines(), name, is_json)
     # Read all JSON lines before the first prediction, to report errors early.
     return list(inputs) if is_json else inputs
 

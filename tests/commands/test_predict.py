@@ -68,6 +68,7 @@ GOOD = {
         ]
     },
     "pairs": {"arguments": ["--model_dir=pairs", "--input_file=pairs.csv"]},
+    "flags": {"arguments": [*MODEL, *(f"--text={line}" for line in LINES)]},
     "pairs in a pipe": {
         "arguments": ["--model_dir=pairs"],
         "stdin": "the horse ||| water, light\non ||| is\n",
@@ -127,6 +128,7 @@ BAD = {
     "no weights": (["--model_dir=weightless", *READ], ["weightless", "checkpoint"]),
     "cut weights": (["--model_dir=half", *READ], ["half", "truncated"]),
     "no vocabulary": (["--model_dir=wordless", *READ], ["wordless", "vocab.txt"]),
+    "text and file": ([*MODEL, "--text=on", *READ], ["--text or --input_file"]),
     "missing input": ([*MODEL, "--input_file=gone.txt", *TO_FILE], ["gone.txt"]),
     "missing table": ([*MODEL, "--input_file=gone.csv", *TO_FILE], ["gone.csv"]),
     "input is a folder": ([*MODEL, "--input_file=folder", *TO_FILE], ["directory"]),
@@ -302,7 +304,7 @@ def test_lines_and_pairs(results, logits):
         assert list(answer["probabilities"]) == list(TASK.labels)
 
 
-@pytest.mark.parametrize("name", ["gzip", "pipe", "one by one", "three"])
+@pytest.mark.parametrize("name", ["gzip", "pipe", "one by one", "three", "flags"])
 def test_the_same_whatever_the_way_and_the_batch(results, name):
     found, wanted = probabilities(results, name), probabilities(results, "file")
     np.testing.assert_allclose(found, wanted, atol=1e-5)

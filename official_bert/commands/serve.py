@@ -24,6 +24,7 @@ from official_bert import files
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
+from official_bert.machine import available_cores
 from official_bert.serving import static_files
 
 FLAGS = flags.FLAGS
@@ -37,6 +38,7 @@ MOST_USED: tuple[str, ...] = (
     "max_concurrent",
     "enable_batching",
     "batching_parameters_file",
+    "tensorflow_intra_op_parallelism",
     "max_request_bytes",
     "poll_s",
 )
@@ -92,6 +94,14 @@ flags.DEFINE_string(
     "TensorFlow Serving's file of batching parameters. Default: max_batch_size 64, "
     "batch_timeout_micros 0, max_enqueued_batches 64, num_batch_threads 2.",
 )
+flags.DEFINE_integer(
+    "tensorflow_intra_op_parallelism",
+    None,
+    "Threads of one operation; 0 uses all cores. Default: the cores divided by "
+    "num_batch_threads, because two batches at once are faster than one with twice the "
+    "threads.",
+    lower_bound=0,
+)
 flags.DEFINE_float(
     "poll_s", 1.0, "Seconds between checks for new versions.", lower_bound=0.01
 )
@@ -113,7 +123,7 @@ def main() -> None:
             static_files.run(listener, page, lambda: _announce_page(listener))
             print("Stopped.", flush=True)
             return
-        start_tensorflow()
+        start_tensorflow(lambda: None)
         try:
             from official_bert.serving import batching, model_versions, server
         except ModuleNotFoundError as error:
@@ -126,6 +136,7 @@ def main() -> None:
         parameters = None
         if FLAGS.enable_batching:
             parameters = _batching_parameters(batching)
+        start_tensorflow(lambda: _set_threads(parameters))
         versions = model_versions.open_model(name, locate(FLAGS.model))
         model_server = server.Server(
             versions,
@@ -148,6 +159,18 @@ def _batching_parameters(batching):
         return batching.BatchingParameters()
     flag = f"--batching_parameters_file={path}"
     return batching.parse_parameters(files.read_text(locate(path), flag), flag)
+
+
+def _set_threads(parameters):
+    """Set the threads of an operation, and list the devices."""
+    import tensorflow as tf
+
+    threads = FLAGS.tensorflow_intra_op_parallelism
+    if threads is None and parameters:
+        threads = max((available_cores() or 1) // parameters.num_batch_threads, 1)
+    if threads:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+    return tf.config.list_logical_devices()
 
 
 def _announce_page(listener):

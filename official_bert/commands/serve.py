@@ -25,7 +25,7 @@ from official_bert.command_line.flag_values import define_aliases, locate, requi
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 from official_bert.machine import available_cores
-from official_bert.serving import static_files
+from official_bert.serving import batching_parameters, static_files
 
 FLAGS = flags.FLAGS
 # Flags that the help shows first.
@@ -123,9 +123,10 @@ def main() -> None:
             static_files.run(listener, page, lambda: _announce_page(listener))
             print("Stopped.", flush=True)
             return
-        start_tensorflow(lambda: None)
+        parameters = _batching_parameters() if FLAGS.enable_batching else None
+        start_tensorflow(lambda: _set_threads(parameters))
         try:
-            from official_bert.serving import batching, model_versions, server
+            from official_bert.serving import model_versions, server
         except ModuleNotFoundError as error:
             if error.name not in ("aiohttp", "prometheus_client"):
                 raise
@@ -133,10 +134,6 @@ def main() -> None:
                 f"serve.py needs {error.name}. Run: pip install "
                 "'official-bert[serving]'"
             ) from error
-        parameters = None
-        if FLAGS.enable_batching:
-            parameters = _batching_parameters(batching)
-        start_tensorflow(lambda: _set_threads(parameters))
         versions = model_versions.open_model(name, locate(FLAGS.model))
         model_server = server.Server(
             versions,
@@ -153,12 +150,14 @@ def main() -> None:
         os._exit(0)
 
 
-def _batching_parameters(batching):
+def _batching_parameters():
     path = FLAGS.batching_parameters_file
     if not path:
-        return batching.BatchingParameters()
-    flag = f"--batching_parameters_file={path}"
-    return batching.parse_parameters(files.read_text(locate(path), flag), flag)
+        return batching_parameters.BatchingParameters()
+    text = files.read_text(locate(path), "batching parameters")
+    return batching_parameters.parse_parameters(
+        text, f"--batching_parameters_file={path}"
+    )
 
 
 def _set_threads(parameters):

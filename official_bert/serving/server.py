@@ -27,6 +27,7 @@ from aiohttp import web
 from google.protobuf import json_format
 
 from official_bert.serving import batching, json_tensors, metrics, predictions
+from official_bert.serving.batching_parameters import BatchingParameters
 from official_bert.serving.json_tensors import RequestError
 from official_bert.serving.model_versions import ModelVersions
 
@@ -61,7 +62,7 @@ class Server:
         timeout_s: float = 30.0,
         max_concurrent: int = 4,
         poll_s: float = 1.0,
-        batching_parameters: batching.BatchingParameters | None = None,
+        batching_parameters: BatchingParameters | None = None,
     ):
         """Set the limits.
 

@@ -11,8 +11,13 @@ from tensorflow.core.framework import tensor_shape_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 
 from official_bert.errors import UserError
+from official_bert.export.saved_model import server_files
 from official_bert.serving import batching
-from official_bert.serving.batching import Batcher, BatchingParameters
+from official_bert.serving.batching import Batcher
+from official_bert.serving.batching_parameters import (
+    BatchingParameters,
+    parse_parameters,
+)
 from official_bert.serving.json_tensors import RequestError
 
 WIDE = BatchingParameters(max_batch_size=1000, num_batch_threads=1)
@@ -196,16 +201,23 @@ max_enqueued_batches { value : 10 }  # a comment
 num_batch_threads { value: 3 }
 allowed_batch_sizes: 8
 allowed_batch_sizes: 32
+pad_variable_length_inputs: false
+thread_pool_name { value: "pool" }
 """
 
 
 def test_the_file_of_parameters():
     expected = BatchingParameters(32, 0, 10, 3, (8, 32))
-    assert batching.parse_parameters(FILE, "--f=x") == expected
-    assert batching.parse_parameters("", "--f=x") == BatchingParameters()
+    assert parse_parameters(FILE, "--f=x") == expected
+    assert parse_parameters("", "--f=x") == BatchingParameters()
     short = "max_batch_size{value:8},allowed_batch_sizes:[4, 8]"
     sizes = BatchingParameters(8, allowed_batch_sizes=(4, 8))
-    assert batching.parse_parameters(short, "--f=x") == sizes
+    assert parse_parameters(short, "--f=x") == sizes
+
+
+def test_the_file_of_an_export():
+    expected = BatchingParameters(256, 1000, 1000, 2)
+    assert parse_parameters(server_files.BATCHING, "--f=x") == expected
 
 
 @pytest.mark.parametrize(
@@ -216,12 +228,13 @@ def test_the_file_of_parameters():
         ("max_batch_size { value: 0 }", "at least 1"),
         ("max_batch_size: [1]", "max_batch_size must be a number"),
         ("max_batch_size { value: 8 } allowed_batch_sizes: 4", "end with max_batch"),
+        ("pad_variable_length_inputs: true", "cannot read 'pad_variable_length"),
         ("\x00", "cannot read"),
     ],
 )
 def test_an_invalid_file_of_parameters(text, message):
     with pytest.raises(UserError, match=f"^--f=x: .*{message}"):
-        batching.parse_parameters(text, "--f=x")
+        parse_parameters(text, "--f=x")
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import urllib.request
 from prometheus_client.parser import text_string_to_metric_families
 from serving.running import ask, predict, running
 
-from official_bert.serving.batching import BatchingParameters
+from official_bert.serving.batching_parameters import BatchingParameters
 
 URL = "/monitoring/prometheus/metrics"
 

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 # Memory limit of a container in bytes, or "max".
 _CONTAINER_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")
+# A package that replaces another one: on a TPU VM, TensorFlow is `tensorflow-tpu`.
+_REPLACED_BY = {"tensorflow": "tensorflow-tpu"}
 
 
 def available_cores() -> int | None:
@@ -31,8 +33,10 @@ def total_memory() -> int | None:
 
 def installed_versions(packages: Iterable[str]) -> dict[str, str | None]:
     """Return a dict: package -> its version, or None if it is not installed."""
-    versions = dict.fromkeys(packages)
+    versions: dict[str, str | None] = dict.fromkeys(packages)
     for name in versions:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
+        for candidate in (_REPLACED_BY.get(name), name):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                if candidate:
+                    versions[name] = importlib.metadata.version(candidate)
     return versions

@@ -1,5 +1,6 @@
 """The memory of the machine, also in containers."""
 
+import importlib.metadata
 import os
 
 import pytest
@@ -36,3 +37,14 @@ def test_this_machine_has_cores_and_memory():
 def test_versions_of_packages():
     versions = machine.installed_versions(["pytest", "not-a-package"])
     assert versions == {"pytest": pytest.__version__, "not-a-package": None}
+
+
+def test_tensorflow_of_a_tpu_vm_is_found(monkeypatch):
+    def version(name):
+        if name != "tensorflow-tpu":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "2.20.0"
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    versions = machine.installed_versions(["tensorflow", "keras"])
+    assert versions == {"tensorflow": "2.20.0", "keras": None}

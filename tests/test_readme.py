@@ -14,7 +14,7 @@ from official_bert.command_line import command_table
 # First words of the lines of a shell block.
 PROGRAMS = (
     *("official-bert", "python", "pip", "make", "curl"),
-    *("mkdir", "mv", "echo", "awk", "export", "MODEL="),
+    *("mkdir", "mv", "echo", "awk", "sed", "export", "MODEL="),
 )
 
 

@@ -35,7 +35,7 @@ import re
 from absl import flags
 
 from official_bert import files, given_paths
-from official_bert.command_line import found_models
+from official_bert.command_line import command_table, found_models
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.constants import FLOAT32, FULL_INT8, INT8, QUANTIZATIONS
@@ -262,10 +262,8 @@ def _export_tflite(lengths):
         "outputs."
     )
     if FLAGS.format == WEB:
-        print(
-            "Open it in a browser: python run_scripts/serve.py "
-            f"--model={FLAGS.export_dir}"
-        )
+        serve = " ".join(command_table.shown_command("serve"))
+        print(f"Open it in a browser: {serve} --model={FLAGS.export_dir}")
 
 
 def _export_saved_model(lengths):

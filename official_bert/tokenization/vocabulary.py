@@ -94,6 +94,10 @@ def check_vocab_size(
       vocab_file: path of the vocabulary, for the message.
     """
     size, expected = len(vocab), config.vocab_size
+    remedy = (
+        f"Use the vocabulary of this model. For a new model, set vocab_size to {size} "
+        "in its bert_config.json."
+    )
     padding = expected - size
     if padding == 0 or (0 < padding < LARGEST_PADDING and expected % 8 == 0):
         return
@@ -101,12 +105,11 @@ def check_vocab_size(
         token = list(vocab)[expected]
         raise UserError(
             f"{vocab_file}: line {expected + 1} ({token!r}) has no embedding. The "
-            f"model's vocab_size is {expected}, but the file has {size} lines. Use the "
-            "vocabulary of this model."
+            f"model's vocab_size is {expected}, but the file has {size} lines. {remedy}"
         )
     raise UserError(
         f"{vocab_file} ends at line {size}, but the model's vocab_size is "
-        f"{expected}. Use the vocabulary of this model."
+        f"{expected}. {remedy}"
     )
 
 

@@ -1,5 +1,6 @@
 """The list of commands names each module once, and the program starts them."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -117,3 +118,16 @@ def test_a_flag_that_is_wrong_has_the_status_of_the_script(tmp_path):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == by_script.stderr
     assert done.stderr.startswith("error: flag --port=x: not a whole number: 'x'")
+
+
+def test_printed_commands_are_those_of_the_user():
+    """Errors and logs are rewritten; what a command prints itself must be, too."""
+    for path in (ROOT / "official_bert" / "commands").glob("*.py"):
+        module = ast.parse(path.read_text("utf-8"))
+        texts = [
+            node.value
+            for statement in module.body[1:]
+            for node in ast.walk(statement)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        ]
+        assert not [text for text in texts if "python run_scripts/" in text], path

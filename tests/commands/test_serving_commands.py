@@ -76,7 +76,7 @@ def run(line, folder):
 
 def test_from_a_directory_to_an_answer_in_three_commands(model_dir, tmp_path):
     export, serve, curl = commands("docs/how_to/serving.md")
-    assert "the same as Python" in run(export, tmp_path)
+    assert "the same outputs as Python" in run(export, tmp_path)
     text = re.search(r'\["(.*)"\]', curl)[1]
     port = free_port()
     words = serve.removeprefix("official-bert ").removesuffix(" &").split()

@@ -22,7 +22,7 @@ _TERMINAL_CODE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _MACHINE = re.compile(
     r"(WARNING: All log messages|[IWE]0000 |To enable the following instructions: )"
 )
-_BAR = re.compile(r" *\d+%\|")
+_BAR = re.compile(r"([a-z ]+: )? *\d+%\|")
 
 
 def read(path):
@@ -98,6 +98,7 @@ def _as_shown(outputs):
     streams = [output for output in outputs if output.output_type == "stream"]
     others = [output for output in outputs if output.output_type != "stream"]
     text = _last_state("".join(output.text for output in streams)).strip("\n")
+    text = text.replace(os.path.expanduser("~"), "~")
     if text:
         others.insert(0, nbformat.v4.new_output("stream", name="stdout", text=text))
     return others

@@ -99,8 +99,9 @@ def test_sizes_that_agree(vocab_size):
 )
 def test_sizes_that_disagree(vocab_size, message):
     vocab = {str(index): index for index in range(100)}
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(UserError, match=message) as raised:
         vocabulary.check_vocab_size(vocab, BertConfig(vocab_size), "v")
+    assert "For a new model, set vocab_size to 100" in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,21 @@ r"""Train sentence embeddings with this project and with sentence-transformers.
 For each seed, our command and a script with sentence-transformers and PyTorch run one
 after the other. Both use the same weights (a sentence-transformers directory), rows,
 batch size, temperature, learning rate and warm-up, and pad to a batch's longest text.
-The last model counts. Each run is a line of the output: Spearman correlation on the dev
-set, and on the test set with --test_file, seconds per training step, and texts per
-second. Existing runs are not repeated. The ratio of speeds needs an idle machine.
-PyTorch has a separate environment, in --peer_env.
+Ours runs with --bias_correction, because PyTorch's AdamW corrects the bias: without
+dropout, all training steps are then equal. The last model counts. Each run is a line of
+the output: Spearman correlation on the dev and test set, seconds per training step, and
+texts per second. Existing runs are not repeated. Scores do not depend on the machine's
+load, so with --who and one thread each, both sides can run at once. The ratio of speeds
+needs an idle machine. PyTorch has a separate environment, in --peer_env.
 
-GLUE's test.tsv has no scores. Use the test set of the STS benchmark itself.
+GLUE's test.tsv has no scores. Use --num_test_rows, or the test set of the STS benchmark
+itself.
 """
 
 import functools
 import json
 import pathlib
+import random
 import statistics
 import subprocess
 import sys
@@ -60,7 +64,13 @@ flags.DEFINE_float("num_train_epochs", 4, "Training epochs.", 0)
 flags.DEFINE_integer(
     "max_rows",
     None,
-    "Maximum number of rows of each file, from the beginning. Default: all.",
+    "Maximum number of rows of each file, a random sample. Default: all.",
+    lower_bound=2,
+)
+flags.DEFINE_integer(
+    "num_test_rows",
+    None,
+    "Test on this number of random rows of --train_file, and train on the others.",
     lower_bound=2,
 )
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
@@ -85,17 +95,22 @@ def main():
 
 
 def _data_flags(folder):
-    """Return the flags of the files; with --max_rows, of their beginnings."""
-    found = {}
+    """Write the rows that the flags choose; return the paths, by name of a flag."""
+    parts = {}
     for name in ("train_file", "dev_file", "test_file"):
-        path = FLAGS[name].value
-        if path and FLAGS.max_rows:
-            with open(path, encoding="utf-8") as source:
-                lines = source.readlines()[: FLAGS.max_rows + 1]
-            path = folder / f"{name}{pathlib.Path(path).suffix}"
-            path.write_text("".join(lines), "utf-8")
-        if path:
-            found[name] = path
+        if path := FLAGS[name].value:
+            header, *rows = pathlib.Path(path).read_text("utf-8").splitlines(True)
+            # The files are sorted by source, so their beginnings are no fair sample.
+            random.Random(0).shuffle(rows)
+            parts[name] = header, rows, pathlib.Path(path).suffix
+    if count := FLAGS.num_test_rows:
+        header, rows, suffix = parts["train_file"]
+        parts["test_file"] = header, rows[:count], suffix
+        parts["train_file"] = header, rows[count:], suffix
+    found = {}
+    for name, (header, rows, suffix) in parts.items():
+        found[name] = folder / f"{name}{suffix}"
+        found[name].write_text("".join([header, *rows[: FLAGS.max_rows]]), "utf-8")
     return found
 
 
@@ -111,6 +126,7 @@ def _ours(data, seed):
         train, test = (pathlib.Path(folder) / name for name in ("train", "test"))
         _run_ours(
             *_flags(seed),
+            "--bias_correction",
             "--do_train",
             "--do_eval",
             f"--train_file={data['train_file']}",

@@ -6,9 +6,10 @@
 `peers.kerashub`. Its FUNCTION, called with the arguments, returns a function
 that does the work once. The first line of stdout has the versions. Then each
 line of stdin is a number of calls, and stdout gets one line of JSON for it:
-`seconds` of the calls, `cpu_seconds` of all threads, and `memory`. Memory is the peak in bytes, minus the
-peak after the import of the module. A module may define `device_memory`, which
-returns the peak of a GPU's memory (0 without a GPU).
+`seconds` of each call, its `cpu_seconds` over all threads, and `memory`. Memory
+is the peak in bytes, minus the peak after the import of the module. A module
+may define `device_memory`, which returns the peak of a GPU's memory (0 without
+a GPU).
 
 It uses only the standard library, because it also runs in the peers'
 environment.
@@ -37,9 +38,12 @@ def main():
     call = getattr(module, name)(**json.loads(arguments))
     print(json.dumps({"versions": module.versions()}), file=stdout)
     for line in sys.stdin:
-        seconds, cpu_seconds = zip(*(_seconds_of(call) for _ in range(int(line))))
-        memory = device_memory() or _peak_memory() - before
-        turn = {"seconds": seconds, "cpu_seconds": cpu_seconds, "memory": memory}
+        times = [_seconds_of(call) for _ in range(int(line))]
+        turn = {
+            "seconds": [seconds for seconds, _ in times],
+            "cpu_seconds": [cpu_seconds for _, cpu_seconds in times],
+            "memory": device_memory() or _peak_memory() - before,
+        }
         print(json.dumps(turn), file=stdout)
 
 

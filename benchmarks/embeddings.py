@@ -49,7 +49,7 @@ from official_bert.training.logs import eval_results  # noqa: E402
 FLAGS = flags.FLAGS
 OURS, THEIRS = "ours", "sentence-transformers"
 OURS_COMPILED = "ours, compiled as in long runs"
-STEPS_PER_TURN = 8
+STEPS_PER_TURN = 4
 THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 ONE_THREAD = dict.fromkeys(THREADS, "1")
 # Flags that both sides get.

@@ -6,9 +6,10 @@
 `peers.kerashub`. Its FUNCTION, called with the arguments, returns a function
 that does the work once. The first line of stdout has the versions. Then each
 line of stdin is a number of calls, and stdout gets one line of JSON for it:
-`seconds` of the calls, and `memory`. Memory is the peak in bytes, minus the
-peak after the import of the module. A module may define `device_memory`, which
-returns the peak of a GPU's memory (0 without a GPU).
+`seconds` of each call, its `cpu_seconds` over all threads, and `memory`. Memory
+is the peak in bytes, minus the peak after the import of the module. A module
+may define `device_memory`, which returns the peak of a GPU's memory (0 without
+a GPU).
 
 It uses only the standard library, because it also runs in the peers'
 environment.
@@ -37,9 +38,13 @@ def main():
     call = getattr(module, name)(**json.loads(arguments))
     print(json.dumps({"versions": module.versions()}), file=stdout)
     for line in sys.stdin:
-        seconds = [_seconds_of(call) for _ in range(int(line))]
-        memory = device_memory() or _peak_memory() - before
-        print(json.dumps({"seconds": seconds, "memory": memory}), file=stdout)
+        times = [_seconds_of(call) for _ in range(int(line))]
+        turn = {
+            "seconds": [seconds for seconds, _ in times],
+            "cpu_seconds": [cpu_seconds for _, cpu_seconds in times],
+            "memory": device_memory() or _peak_memory() - before,
+        }
+        print(json.dumps(turn), file=stdout)
 
 
 def _own_stdout():
@@ -50,9 +55,10 @@ def _own_stdout():
 
 
 def _seconds_of(call):
-    start = time.perf_counter()
+    """Return a call's duration, and the processor time of all threads, in seconds."""
+    start, cpu_start = time.perf_counter(), time.process_time()
     call()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - cpu_start
 
 
 def _forget_peak():

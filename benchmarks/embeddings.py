@@ -6,17 +6,27 @@ r"""Train sentence embeddings with this project and with sentence-transformers.
 For each seed, our command and a script with sentence-transformers and PyTorch run one
 after the other. Both use the same weights (a sentence-transformers directory), rows,
 batch size, temperature, learning rate and warm-up, and pad to a batch's longest text.
-The last model counts. Each run is a line of the output: Spearman correlation on the dev
-set, and on the test set with --test_file, seconds per training step, and texts per
-second. Existing runs are not repeated. The ratio of speeds needs an idle machine.
-PyTorch has a separate environment, in --peer_env.
+Ours runs with --bias_correction, because PyTorch's AdamW corrects the bias: without
+dropout, all training steps are then equal. The last model counts. Each run is a line of
+the output: Spearman correlation on the dev and test set, seconds per training step, and
+texts per second, which counts tracing. Existing runs are not repeated. Scores do not
+depend on the machine's load, so with --who both sides can run at once. PyTorch has a
+separate environment, in --peer_env.
 
-GLUE's test.tsv has no scores. Use the test set of the STS benchmark itself.
+With --speed_rounds, both sides then compute training steps in alternating turns, on one
+thread each. Processor time counts, so other work on the machine hardly changes it.
+--results writes all tables for `benchmarks/figures`.
+
+GLUE's test.tsv has no scores. Use --num_test_rows, or the test set of the STS benchmark
+itself.
 """
 
 import functools
 import json
+import operator
 import pathlib
+import random
+import shlex
 import statistics
 import subprocess
 import sys
@@ -29,6 +39,8 @@ from absl import flags  # noqa: E402
 
 from benchmarks import compared_runs  # noqa: E402
 from benchmarks.peers import environment  # noqa: E402
+from benchmarks.yardstick import processes  # noqa: E402
+from official_bert import files  # noqa: E402
 from official_bert.command_line.flag_values import require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
@@ -36,6 +48,10 @@ from official_bert.training.logs import eval_results  # noqa: E402
 
 FLAGS = flags.FLAGS
 OURS, THEIRS = "ours", "sentence-transformers"
+OURS_COMPILED = "ours, compiled as in long runs"
+STEPS_PER_TURN = 4
+THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+ONE_THREAD = dict.fromkeys(THREADS, "1")
 # Flags that both sides get.
 SHARED = (
     "loss",
@@ -60,11 +76,20 @@ flags.DEFINE_float("num_train_epochs", 4, "Training epochs.", 0)
 flags.DEFINE_integer(
     "max_rows",
     None,
-    "Maximum number of rows of each file, from the beginning. Default: all.",
+    "Maximum number of rows of each file, a random sample. Default: all.",
+    lower_bound=2,
+)
+flags.DEFINE_integer(
+    "num_test_rows",
+    None,
+    "Test on this number of random rows of --train_file, and train on the others.",
     lower_bound=2,
 )
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 flags.DEFINE_string("output", None, "JSON lines file, one line per run.")
+flags.DEFINE_string("results", None, "JSON file for the tables.")
+flags.DEFINE_string("machine", "unknown", "The machine, for --results.")
+flags.DEFINE_integer("speed_rounds", 0, "Alternating turns to measure speed.", 0)
 flags.DEFINE_list("who", [OURS, THEIRS], f"Sides to run: {OURS}, {THEIRS}.")
 
 
@@ -72,6 +97,7 @@ def main():
     """Make the missing runs, then print the table."""
     require("train_file", "dev_file", "model", "output")
     makers = {OURS: _ours, THEIRS: _theirs}
+    speed = None
     with tempfile.TemporaryDirectory() as folder:
         data = _data_flags(pathlib.Path(folder))
         for seed in map(int, FLAGS.seeds):
@@ -81,21 +107,32 @@ def main():
                 compared_runs.run_missing(
                     FLAGS.output, key, functools.partial(makers[who], data, seed)
                 )
-    print("\n".join(table(compared_runs.read(FLAGS.output))))
+        if FLAGS.speed_rounds:
+            speed = _measure_speed(data["train_file"])
+            print(f"Seconds of processor time per training step: {speed}")
+    records = compared_runs.read(FLAGS.output)
+    print("\n".join(table(records)))
+    if FLAGS.results:
+        files.write_json(FLAGS.results, results(records, speed))
 
 
 def _data_flags(folder):
-    """Return the flags of the files; with --max_rows, of their beginnings."""
-    found = {}
+    """Write the rows that the flags choose; return the paths, by name of a flag."""
+    parts = {}
     for name in ("train_file", "dev_file", "test_file"):
-        path = FLAGS[name].value
-        if path and FLAGS.max_rows:
-            with open(path, encoding="utf-8") as source:
-                lines = source.readlines()[: FLAGS.max_rows + 1]
-            path = folder / f"{name}{pathlib.Path(path).suffix}"
-            path.write_text("".join(lines), "utf-8")
-        if path:
-            found[name] = path
+        if path := FLAGS[name].value:
+            header, *rows = pathlib.Path(path).read_text("utf-8").splitlines(True)
+            # The files are sorted by source, so their beginnings are no fair sample.
+            random.Random(0).shuffle(rows)
+            parts[name] = header, rows, pathlib.Path(path).suffix
+    if count := FLAGS.num_test_rows:
+        header, rows, suffix = parts["train_file"]
+        parts["test_file"] = header, rows[:count], suffix
+        parts["train_file"] = header, rows[count:], suffix
+    found = {}
+    for name, (header, rows, suffix) in parts.items():
+        found[name] = folder / f"{name}{suffix}"
+        found[name].write_text("".join([header, *rows[: FLAGS.max_rows]]), "utf-8")
     return found
 
 
@@ -111,6 +148,7 @@ def _ours(data, seed):
         train, test = (pathlib.Path(folder) / name for name in ("train", "test"))
         _run_ours(
             *_flags(seed),
+            "--bias_correction",
             "--do_train",
             "--do_eval",
             f"--train_file={data['train_file']}",
@@ -160,6 +198,103 @@ def _result(scores, steps, seconds):
         "seconds_per_step": seconds / steps,
         "rate": rate,
     }
+
+
+def _measure_speed(train_file):
+    """Return the seconds of one core per training step: name -> list, one per turn."""
+    arguments = {
+        "model": FLAGS.model,
+        "train_file": str(train_file),
+        "loss": FLAGS.loss,
+        "temperature": FLAGS.temperature,
+        "batch": FLAGS.train_batch_size,
+        "calls": STEPS_PER_TURN,
+    }
+
+    def variant(name, module, **others):
+        own = {**arguments, **others}
+        is_peer = name == THEIRS
+        return processes.Variant(
+            name, module, "embedding_training", own, is_peer, environment=ONE_THREAD
+        )
+
+    variants = [
+        variant(OURS, "ours", compiled=False),
+        variant(OURS_COMPILED, "ours", compiled=True),
+        variant(THEIRS, "peers.pytorch.embeddings"),
+    ]
+    python = environment.peer_python(FLAGS.peer_env)
+    seconds, _, _ = processes.take_turns(
+        variants, FLAGS.speed_rounds, 1, python, "cpu_seconds"
+    )
+    return {
+        name: [one / STEPS_PER_TURN for one in turns] for name, turns in seconds.items()
+    }
+
+
+def results(records, speed):
+    """Return the content of a file of `benchmarks/results`.
+
+    Args:
+      records: of all runs.
+      speed: result of `_measure_speed`, or None.
+    """
+    steps = max(one["steps"] for one in records)
+    rows = []
+    for part in ("dev", "test"):
+        name = f"{part}_spearman"
+        ours, theirs = (
+            [100 * one[name] for one in records if one["who"] == who and name in one]
+            for who in (OURS, THEIRS)
+        )
+        if ours and theirs:
+            apart = compared_runs.apart(ours, theirs).removesuffix(" sd")
+            rows.append([f"Spearman, {part}", _spread(ours), _spread(theirs), apart])
+    tables = {
+        "scores": {
+            "columns": ["STS-B", "official_bert", THEIRS, "apart"],
+            "rows": rows,
+        }
+    }
+    if speed:
+        theirs = speed[THEIRS]
+        tables["speed"] = {
+            "columns": ["program", "seconds per training step", f"speed / {THEIRS}"],
+            "rows": [
+                [
+                    name.replace(OURS, "official_bert"),
+                    round(statistics.median(turns), 3),
+                    round(
+                        statistics.median(map(operator.truediv, theirs, turns)),
+                        2,
+                    ),
+                ]
+                for name, turns in speed.items()
+            ],
+        }
+    return {
+        "about": f"MiniLM trained for {steps} steps; {FLAGS.loss}, batch "
+        f"{FLAGS.train_batch_size}. Scores: mean and standard deviation of seeds. "
+        "Speed: processor time on one thread each, in alternating turns.",
+        "commands": [_command()],
+        "machine": FLAGS.machine,
+        "seed": " ".join(FLAGS.seeds),
+        "tables": tables,
+    }
+
+
+def _spread(scores):
+    """Return a cell with mean and standard deviation; of one score, the score."""
+    if len(scores) == 1:
+        return round(scores[0], 2)
+    return [round(statistics.fmean(scores), 2), round(statistics.stdev(scores), 2)]
+
+
+def _command():
+    """Return this command, without the flags that only this machine needs."""
+    others = ("--machine", "--peer_env", "--who")
+    kept = [one for one in sys.argv[1:] if not one.startswith(others)]
+    return shlex.join(["python", "benchmarks/embeddings.py", *kept])
 
 
 def table(records):

@@ -203,6 +203,44 @@ def fine_tuning(config, texts, batch, num_outputs, padded=False):
     return update_all
 
 
+def embedding_training(model, train_file, loss, temperature, batch, calls, compiled):
+    """Return a function that runs training steps of sentence embeddings.
+
+    Args:
+      model: directory of the config and vocabulary.
+      train_file: pairs, with scores for `cosent`.
+      loss: like the flag of `run_embedding.py`.
+      temperature: like the flag of `run_embedding.py`.
+      batch: pairs per training step.
+      calls: training steps per call.
+      compiled: whether XLA compiles element-wise work, as in long runs.
+    """
+    from official_bert.fine_tuning.job import opened_start
+    from official_bert.modeling.embedding.losses import LossSettings
+    from official_bert.modeling.kernels.choose import training_kernels
+    from official_bert.tasks.embedding import features, files, training
+    from official_bert.tasks.embedding.task import EmbeddingTask
+
+    task = EmbeddingTask()
+    with opened_start(model) as start:
+        encoder = training.make_model(start.config, task)  # Random weights.
+        examples = files.read_examples(train_file, "--train_file")
+        rows = features.convert_training(examples, start.tokenizer, task, loss)
+    objective = training.objective_of(LossSettings(loss, temperature))
+    kernels = training_kernels(compiled, skip_padding=True)
+    step = _train_step(encoder, objective, 2e-5, kernels)
+    batches = training.feature_set(rows, task.max_seq_length).training_batches(
+        batch, seed=1, first_batch=0
+    )
+    endless = iter(batches.prefetch(1))
+
+    def update():
+        for _ in range(calls):
+            float(step(next(endless))[training.LOSS])
+
+    return update
+
+
 def _batches(path, batch, padded):
     """Return all complete batches of texts, padded as in fine-tuning."""
     from official_bert.fine_tuning import batches

@@ -45,7 +45,7 @@ class Variant:
     environment: dict = dataclasses.field(default_factory=dict)
 
 
-def take_turns(variants, rounds, calls, peer_python):
+def take_turns(variants, rounds, calls, peer_python, clock="seconds"):
     """Start a process for each variant, and let them compute in alternating turns.
 
     One process computes at a time, in the given order, so that the turns of two
@@ -56,6 +56,8 @@ def take_turns(variants, rounds, calls, peer_python):
       rounds: counted turns of each variant, after a warm-up turn.
       calls: calls per turn; the fastest one counts.
       peer_python: path of the peers' Python.
+      clock: "seconds", or "cpu_seconds" of all threads, which other work on the
+        machine hardly changes.
 
     Returns:
       (dict of name -> seconds of each of its turns, a list; dict of name -> peak
@@ -87,7 +89,7 @@ def take_turns(variants, rounds, calls, peer_python):
                     continue
                 time.sleep(PAUSE)
                 turn = measures[variant.name](variant.calls or calls)
-                seconds[variant.name].append(min(turn["seconds"]))
+                seconds[variant.name].append(min(turn[clock]))
                 memory[variant.name] = turn["memory"]
         return seconds, memory, versions
 

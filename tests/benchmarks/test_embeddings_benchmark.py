@@ -34,8 +34,13 @@ def test_our_run_is_a_line(tmp_path):
         "rate": row["rate"] / 2,
     }
     (tmp_path / "runs.jsonl").write_text(f"{line}\n{json.dumps(theirs)}\n")
-    done = warm_python.run(command, cwd=tmp_path)
+    done = warm_python.run([*command, "--results=results.json"], cwd=tmp_path)
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 2
     shown = [text.split() for text in done.stdout.splitlines()]
     assert ["dev_spearman", "sentence-transformers", "50.0", "(1", "seed)"] in shown
     assert "median 2.00 (2.00-2.00, 1 pairs)" in done.stdout
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["commands"][0].startswith("python benchmarks/embeddings.py --model")
+    rows = results["tables"]["scores"]["rows"]
+    ours = round(100 * row["dev_spearman"], 2)
+    assert rows[0] == ["Spearman, dev", ours, 50.0, "-"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_bert.fine_tuning import batches
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.tasks.classifier.features import Features, pad_features
 
@@ -93,6 +94,13 @@ def test_rows_of_a_batch(data, rows):
 
 def test_tokens_of_a_row_on_average(data):
     assert data.tokens_per_row == 3 + 4 * 4.5
+
+
+def test_tokens_of_a_row_come_from_a_sample(monkeypatch):
+    monkeypatch.setattr(batches, "SAMPLE", 5)
+    data = FeatureSet(make([3, 100] * SIZE), 128, pad_features)
+    # Every fourth example.
+    assert data.tokens_per_row == 3
 
 
 def test_lengths_are_few_and_no_larger_than_needed(data):

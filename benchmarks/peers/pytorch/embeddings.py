@@ -7,7 +7,10 @@ are those of sentence-transformers; the loop is that of the other PyTorch script
 is faster than sentence-transformers' trainer.
 """
 
+import argparse
+
 import numpy as np
+import sentence_transformers
 import torch
 import transformers
 from sentence_transformers import SentenceTransformer
@@ -41,6 +44,34 @@ def main():
         if path:
             scores |= _scores(model, read_examples(path, f"--{part}_file"), part)
     training.report(scores, trained)
+
+
+def versions():
+    """Return library -> version."""
+    return {
+        "torch": torch.__version__,
+        "sentence-transformers": sentence_transformers.__version__,
+    }
+
+
+def embedding_training(model, train_file, loss, temperature, batch, calls):
+    """Return a function that runs training steps; see `benchmarks/contender.py`.
+
+    For the arguments see `benchmarks.ours.embedding_training`.
+    """
+    given = argparse.Namespace(loss=loss, temperature=temperature)
+    encoder = SentenceTransformer(model, device="cpu")
+    rows = read_examples(train_file, "--train_file")
+    optimizer, schedule = training.optimizer_and_schedule(encoder, 2e-5, 10**6, 10**4)
+    batches = training.random_batches(rows, batch, seed=1)
+    loss_of = _loss(encoder, given)
+    encoder.train()
+
+    def update():
+        for _ in range(calls):
+            training.update(encoder, optimizer, schedule, loss_of(next(batches)))
+
+    return update
 
 
 def _loss(model, given):

@@ -100,7 +100,7 @@ def train(model, rows, num_examples, loss_of, given):
     optimizer, schedule = optimizer_and_schedule(
         model, given.learning_rate, steps, int(steps * given.warmup_proportion)
     )
-    batches = _random_batches(rows, given.train_batch_size, given.seed)
+    batches = random_batches(rows, given.train_batch_size, given.seed)
     model.train()
     start = time.monotonic()
     for _ in range(steps):
@@ -144,7 +144,7 @@ def optimizer_and_schedule(model, learning_rate, num_train_steps, num_warmup_ste
     return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
 
-def _random_batches(rows, batch_size, seed):
+def random_batches(rows, batch_size, seed):
     """Yield lists of rows from passes in random order, without a gap between passes."""
     generator, left = random.Random(seed), []
     while True:

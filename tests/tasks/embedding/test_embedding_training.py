@@ -146,6 +146,17 @@ def test_texts_of_a_batch_are_as_many_as_the_set_has():
     assert (batch["text_mask"].numpy() == 1).all()
 
 
+def test_tokens_of_all_texts_count():
+    """The number decides whether a run is long enough for compiled kernels."""
+    train = [
+        EmbeddingExample(0, ("the horse", "on")),
+        EmbeddingExample(1, ("on", "on")),
+    ]
+    train_set = make_job(TASK, LossSettings("info_nce"), train).train_set
+    # Each text has [CLS] and [SEP].
+    assert train_set.tokens_per_row == (4 + 3 + 3 + 3) / 2
+
+
 def test_windows_of_a_training_batch():
     """Each text gets the mean of its own windows; the number of rows may vary."""
     task = EmbeddingTask(12, long_text="window")

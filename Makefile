@@ -75,7 +75,7 @@ accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs (an hour)
 	$(PLANNED)/bin/python -m benchmarks.plans.compile; status=$$?; \
 	  $(PLANNED)/bin/python -m benchmarks.plans.table && exit $$status
 
-spark: $(SPARK)/.installed ## Run Spark on three processes, kill one, compare the bytes (Java 17)
+spark: $(SPARK)/.installed ## Run Spark on three hosts, cut a link, compare the bytes (Java 17)
 	$(SPARK)/bin/python -m pytest -rs tests/engines/spark
 	$(SPARK)/bin/python tests/engines/spark/cluster.py --megabytes=50
 

@@ -62,11 +62,14 @@ def held(
 
     Raises:
       UserError: another process holds the lease.
+
+    After a `StoreError` in the block, the claim is left to expire.
     """
     _wait_for_dead(directory, flag, say)
     own = _own_claim()
     path = os.path.join(directory, _PREFIX + own.owner)
     object_store.write(path, _encoded(own))
+    is_refused = False
     try:
         others = {name: c for name, c in _claims(directory).items() if name != path}
         living = [c for c in others.values() if not c.is_dead(time.time())]
@@ -76,10 +79,15 @@ def held(
             object_store.remove(name)
         with _renewed(path, own):
             yield
+    except StoreError:
+        # A store that refuses would refuse this, too, after minutes of retries.
+        is_refused = True
+        raise
     finally:
-        # If the store does not answer, the claim expires.
-        with contextlib.suppress(StoreError):
-            object_store.remove(path)
+        # A claim that stays here expires.
+        if not is_refused:
+            with contextlib.suppress(StoreError):
+                object_store.remove(path)
 
 
 def _wait_for_dead(directory, flag, say):
@@ -151,11 +159,16 @@ def _renewed(path, claim):
 
     thread = threading.Thread(target=renew, daemon=True)
     thread.start()
+    is_refused = False
     try:
         yield
+    except StoreError:
+        is_refused = True
+        raise
     finally:
         ended.set()
-        thread.join()
+        if not is_refused:  # Otherwise its request may take minutes.
+            thread.join()
 
 
 def _claims(directory):

@@ -180,7 +180,7 @@ def _explained(path):
         raise _sentence(error, path) from error
 
 
-def error_of(error: Exception, path: str | None = None) -> UserError | None:
+def error_of(error: BaseException, path: str | None = None) -> UserError | None:
     """Return an error of a store, which any operation may raise, as a sentence.
 
     Args:
@@ -191,6 +191,8 @@ def error_of(error: Exception, path: str | None = None) -> UserError | None:
       `UserError` if the object does not exist, else `StoreError`; None if it is not
       an error of a store.
     """
+    if isinstance(error, StoreError):
+        return error
     of_tensorflow = type(error).__module__.partition(".")[0] == "tensorflow"
     if not of_tensorflow or _REQUEST not in str(error):
         return None

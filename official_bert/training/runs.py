@@ -34,6 +34,9 @@ from official_bert.training.recipes.optimization import (
 from official_bert.training.step import StepSettings
 
 SECONDS_TO_SEE_FILES = 30
+_OF_A_TRACEBACK = re.compile(
+    r"Graph execution error|Detected at |  File |<stack traces|\d+ root error"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,7 +86,6 @@ def device_errors(
             tf.errors.DeadlineExceededError,
         )
         if strategies.is_multi_worker(strategy) and isinstance(error, lost_worker):
-            reason = error.message.strip().partition("\n")[0]
             steps = names.numbered_checkpoints(settings.output_dir)
             # An internal error may also come from this worker's own device.
             is_internal = isinstance(error, tf.errors.InternalError)
@@ -91,9 +93,22 @@ def device_errors(
                 f"Worker {strategies.worker_number(strategy)} "
                 f"{'failed, or ' if is_internal else ''}lost another worker. Start all "
                 "workers again with the same commands. The run resumes from step "
-                f"{steps[-1] if steps else 0}. TensorFlow says: {reason}"
+                f"{steps[-1] if steps else 0}.{_quoted(error)}"
             ) from error
         raise
+
+
+def _quoted(error):
+    """Return the first sentence of a TensorFlow error after its traceback, or ""."""
+    lines = [
+        line
+        for line in error.message.splitlines()
+        if line.strip() and not _OF_A_TRACEBACK.match(line)
+    ]
+    # After a colon, the next line belongs to the sentence.
+    sentence = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1])
+    sentence = sentence.replace("Collective ops is aborted by: ", "")
+    return f" TensorFlow says: {sentence}" if sentence else ""
 
 
 def make_state(

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from official_bert import files, lease, object_store
-from official_bert.errors import UserError
+from official_bert.errors import StoreError, UserError
 
 OTHER = lease.Claim("other", "elsewhere", 1, 0.0)
 
@@ -36,6 +36,27 @@ def test_it_is_held_and_released(folder):
     assert claims(folder) == []
     with pytest.raises(UserError, match="The lease on .* was lost"):
         lease.require_held(folder)
+
+
+def test_after_a_refusal_the_store_is_not_asked_again(folder, monkeypatch):
+    """Each request takes minutes until the client gives it up."""
+    renewing, refusing = threading.Event(), threading.Event()
+
+    def write_slowly(*_):
+        renewing.set()
+        assert refusing.wait(60)
+
+    monkeypatch.setattr(lease, "RENEWAL", 0.02)
+    with pytest.raises(StoreError), files.locked_directory(folder):
+        monkeypatch.setattr(object_store, "remove", lambda _: pytest.fail("removed"))
+        monkeypatch.setattr(object_store, "write", write_slowly)
+        assert renewing.wait(60)
+        raise StoreError("the quota of the store is used up.")
+    assert len(claims(folder)) == 1 and not refusing.is_set()
+    refusing.set()
+    monkeypatch.undo()
+    with files.locked_directory(folder):  # Its process counts as dead.
+        assert len(claims(folder)) == 1
 
 
 def test_one_that_is_renewed_is_refused(folder, monkeypatch):

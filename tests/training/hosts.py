@@ -2,8 +2,7 @@
 
     python tests/training/hosts.py
 
-Each host is a network namespace with its own address and host name. A bridge in a
-fourth namespace connects them. `run_pretraining.py` trains BERT-Tiny with
+The hosts are those of `private_network.py`. `run_pretraining.py` trains BERT-Tiny with
 MultiWorkerMirroredStrategy, and `TF_CONFIG` lists the host names. Then the link of one
 host is cut: every worker must stop within a minute, with one sentence. The same
 commands resume after the link is back, and the end is compared, bit for bit, with that
@@ -19,7 +18,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -34,6 +32,7 @@ if __name__ == "__main__":
 
     start_tensorflow()
 
+import private_network  # noqa: E402
 import torture  # noqa: E402
 from record_files import MINI_CONFIG  # noqa: E402
 
@@ -49,76 +48,6 @@ CUT_AT = 25
 # Seconds in which every worker must have ended after the cut.
 MOST_SECONDS = 60
 LIMIT = 900
-# Runs a command with a hosts file and a host name of its own.
-ON_HOST = 'mount --bind "$0" /etc/hosts && hostname "$1" && shift && exec "$@"'
-
-
-def why_not():
-    """Return why it cannot run here, or None."""
-    if os.geteuid() != 0:
-        return "network namespaces need root"
-    missing = [name for name in ("ip", "unshare", "mount") if not shutil.which(name)]
-    if missing:
-        return f"{', '.join(missing)} is missing (Debian: apt install iproute2)"
-    tried = subprocess.run(["unshare", "-n", "-u", "-m", "true"], capture_output=True)
-    return "this system allows no namespaces" if tried.returncode else None
-
-
-def ip(*words):
-    subprocess.run(["ip", *words], check=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class Network:
-    """Hosts that a bridge connects.
-
-    Attributes:
-      name: begins the names of all namespaces.
-      hosts_file: what every host sees as `/etc/hosts`.
-    """
-
-    name: str
-    hosts_file: pathlib.Path
-
-    def command(self, host, command):
-        """Return what runs a command on a host."""
-        inside = ["sh", "-c", ON_HOST, self.hosts_file, f"host{host}", *command]
-        there = ["ip", "netns", "exec", f"{self.name}-{host}", "unshare", "-m", "-u"]
-        return [str(word) for word in [*there, *inside]]
-
-    def set_link(self, host, state):
-        """Cut ("down") or repair ("up") the link between a host and the bridge."""
-        ip("-n", f"{self.name}-b", "link", "set", f"port{host}", state)
-
-
-@contextlib.contextmanager
-def network(folder, count=HOSTS):
-    """Yield a `Network`; nothing of it is left at the end."""
-    name = f"bert{os.getpid()}"
-    spaces = [f"{name}-b", *[f"{name}-{host}" for host in range(count)]]
-    hosts_file = folder / "hosts"
-    lines = [f"10.77.0.{host + 1} host{host}" for host in range(count)]
-    hosts_file.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
-    try:
-        for space in spaces:
-            ip("netns", "add", space)
-            ip("-n", space, "link", "set", "lo", "up")
-        bridge = spaces[0]
-        ip("-n", bridge, "link", "add", "bridge", "type", "bridge")
-        ip("-n", bridge, "link", "set", "bridge", "up")
-        for host, space in enumerate(spaces[1:]):
-            port = f"port{host}"
-            ip(
-                *("-n", bridge, "link", "add", port, "type", "veth"),
-                *("peer", "name", "eth0", "netns", space),
-            )
-            ip("-n", bridge, "link", "set", port, "master", "bridge", "up")
-            ip("-n", space, "address", "add", f"10.77.0.{host + 1}/24", "dev", "eth0")
-            ip("-n", space, "link", "set", "eth0", "up")
-        yield Network(name, hosts_file)
-    finally:
-        for space in spaces:
-            subprocess.run(["ip", "netns", "delete", space], capture_output=True)
 
 
 def write_inputs(folder):
@@ -224,7 +153,7 @@ def compare(folder, runs):
 def main():
     """Train, cut, resume, compare; return the exit status."""
     argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
-    reason = why_not()
+    reason = private_network.why_not()
     if reason:
         print(f"Skipped: {reason}.")
         return 0
@@ -235,7 +164,7 @@ def main():
         flags = write_inputs(folder)
         runs = folder / "undisturbed", folder / "cut"
         logs = [folder / f"log{host}" for host in range(HOSTS)]
-        with network(folder) as hosts:
+        with private_network.network(folder, HOSTS) as hosts:
             run_to_end(hosts, [*flags, f"--output_dir={runs[0]}"], logs)
             print(f"{HOSTS} hosts: {STEPS} steps undisturbed", flush=True)
             flags.append(f"--output_dir={runs[1]}")

@@ -20,7 +20,7 @@ from official_bert.checkpoints import google, names
 from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import StoreError, UserError
 from official_bert.training import saving
-from official_bert.training.logs.run_log import RATES, read_metrics
+from official_bert.training.logs.run_log import RATES, RunLog, read_metrics
 
 STEPS = 6
 
@@ -56,6 +56,24 @@ def tensors(prefix):
     reader = google.open_checkpoint(str(prefix))
     wanted = set(reader.get_variable_to_shape_map()) - {saving.RUN_ID}
     return {name: reader.get_tensor(name) for name in wanted}
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        StoreError("gs://bucket/run: the quota of the store is used up."),
+        tf.errors.AbortedError(
+            None, None, "Error executing an HTTP request: HTTP response code 429"
+        ),
+    ],
+)
+def test_after_a_refusal_the_log_asks_the_store_for_nothing(monkeypatch, refusal):
+    """Each request takes minutes until the client gives it up."""
+    directory = f"ram://run-{secrets.token_hex(4)}/output"
+    with pytest.raises(type(refusal)), RunLog(directory, STEPS) as log:
+        log.training(1, {"loss": 1.0, "sequences_per_second": 1.0})
+        monkeypatch.setattr(object_store, "upload", lambda *_: pytest.fail("upload"))
+        raise refusal
 
 
 @pytest.mark.parametrize("prefix", [f"model.ckpt-{STEPS}", "bert_model.ckpt"])

@@ -253,8 +253,8 @@ def test_what_tensorflow_says_of_lost_workers(monkeypatch):
     monkeypatch.setattr(strategies, "is_multi_worker", lambda strategy: True)
     monkeypatch.setattr(strategies, "worker_number", lambda strategy: 0)
 
-    def told(kind):
-        error = kind(None, None, "Socket closed\n\nmore")
+    def told(kind, message="Socket closed\n\nmore"):
+        error = kind(None, None, message)
         with pytest.raises(UserError) as caught, runs.device_errors(STRATEGY, SETTINGS):
             raise error
         return str(caught.value)
@@ -262,6 +262,21 @@ def test_what_tensorflow_says_of_lost_workers(monkeypatch):
     lost = told(tf.errors.UnavailableError)
     assert lost.startswith("Worker 0 lost another worker. Start all workers again")
     assert lost.endswith("TensorFlow says: Socket closed")
+    traceback = (
+        "Graph execution error:\n\nDetected at node CollectiveReduceV2_1 defined at "
+        '(most recent call last):\n  File "train.py", line 11, in <module>\n\n'
+    )
+    unhealthy = (
+        "Collective ops is aborted by: Collective ops is aborted by: Error reported "
+        "from /job:worker/task:2: The following tasks are unhealthy (stopped sending "
+        "heartbeats):\n/job:worker/replica:0/task:2\nThe tasks have crashed.\n"
+    )
+    lost = told(tf.errors.UnavailableError, traceback + unhealthy)
+    assert lost.endswith(
+        " TensorFlow says: Error reported from /job:worker/task:2: The following tasks "
+        "are unhealthy (stopped sending heartbeats): /job:worker/replica:0/task:2"
+    )
+    assert told(tf.errors.UnavailableError, traceback).endswith("from step 0.")
     # Errors of a device, such as cuDNN's, have the same type.
     assert told(tf.errors.InternalError).startswith("Worker 0 failed, or lost")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SECONDS_TO_CONNECT = 5
 _MASTER = re.compile(r"spark://(.+)")
+_THROWN = re.compile(r"^[\w.$]*(?:Exception|Error): (.+)", re.MULTILINE)
 # Patterns for the reason in Spark's error messages, the best first.
 _REASONS = (
     re.compile(r"most recent failure: (?:Lost task [^(]*\([^)]*\) ?)?(.+)"),
@@ -230,7 +231,10 @@ def _reason_of_start(log_file, error):
     log = pathlib.Path(log_file)
     text = log.read_text(errors="replace") if log.exists() else ""
     marks = ("Error", "Exception", "error:", "Unresponsive", "unresponsive")
-    lines = [line for line in text.splitlines() if any(m in line for m in marks)]
+    # The line of the exception says more than Spark's own line before it.
+    lines = _THROWN.findall(text) or [
+        line for line in text.splitlines() if any(m in line for m in marks)
+    ]
     reason = (lines or str(error).strip().splitlines() or [repr(error)])[0]
     return f"--spark_master: Spark does not start: {reason.strip()}"
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tqdm import tqdm
 
-from official_bert import files
+from official_bert import files, object_store
+from official_bert.errors import StoreError
 from official_bert.training.logs.line_files import open_lines
 from official_bert.training.reports import WEIGHT, describe, weighted_means
 
@@ -145,9 +146,13 @@ class RunLog:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, *__: object) -> None:
         if self._bar is not None:
             self._bar.close()
+        # A store that refused a request refuses these, too, after minutes of retries.
+        # The rows since the last checkpoint belong to steps that a resumed run repeats.
+        if error and isinstance(object_store.error_of(error), StoreError):
+            return
         if self._writes:
             self._metrics.sync()
         if self._events is not None:

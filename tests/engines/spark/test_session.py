@@ -144,3 +144,22 @@ def test_the_packed_package_has_all_that_workers_need(tmp_path):
         text=True,
     )
     assert done.stdout.strip() == "['unicode']", done.stderr
+
+
+def test_why_spark_does_not_start(tmp_path):
+    log = tmp_path / "log"
+    reason = session._reason_of_start(log, OSError("no such program"))
+    assert reason == "--spark_master: Spark does not start: no such program"
+    log.write_text(
+        "26/11/25 16:59:06 WARN NativeCodeLoader: Unable to load a library\n"
+        "26/11/25 16:59:07 ERROR SparkContext: Error initializing SparkContext.\n"
+    )
+    assert "Error initializing" in session._reason_of_start(log, OSError())
+    with log.open("a") as output:
+        output.write(
+            "java.lang.IllegalArgumentException: requirement failed: a should be b.\n"
+            "\tat scala.Predef$.require(Predef.scala:337)\n"
+        )
+    assert session._reason_of_start(log, OSError()).endswith(
+        "does not start: requirement failed: a should be b."
+    )

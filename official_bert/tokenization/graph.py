@@ -1,8 +1,9 @@
 """`FullTokenizer` as TensorFlow ops, for a model that reads raw text.
 
 It uses only ops of TensorFlow itself, none of TensorFlow Text, so that every server for
-TensorFlow models can run it. (`graph_tf_text` also uses those, for most texts.) `graph_simple` splits texts of simple characters, almost
-all texts. `graph_words` and `graph_wordpieces` split all others.
+TensorFlow models can run it. (`graph_tf_text` uses TensorFlow Text for most texts.)
+`graph_simple` splits texts of simple characters, almost all texts. `graph_words` and
+`graph_wordpieces` split all others.
 """
 
 import dataclasses

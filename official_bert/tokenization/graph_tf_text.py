@@ -1,4 +1,4 @@
-"""The tokenizer in a graph with TensorFlow Text's kernels, for texts that they split alike.
+"""The tokenizer in a graph, with TensorFlow Text's kernels where they are exact.
 
 `FastBertNormalizer` and `FastWordpieceTokenizer` are faster than our operations, but
 they treat some characters differently from the original. A text goes to them only if it
@@ -7,7 +7,6 @@ consists of `exact_characters` and has no very long word. All other texts go to
 string.
 """
 
-import dataclasses
 import functools
 import unicodedata
 from collections.abc import Mapping
@@ -29,7 +28,6 @@ from official_bert.tokenization.simple_characters import (
     LETTER,
     NOT_SIMPLE,
     SPACE,
-    SURROGATES,
     pattern,
     simple_characters,
 )
@@ -39,10 +37,12 @@ from official_bert.tokenization.wordpiece import (
     UNKNOWN,
 )
 
+# The operations of the kernels, as in a graph.
+OPS = ("FastBertNormalize", "FastWordpieceTokenizeWithOffsets")
 # The kernel limits words in bytes. No character has more than four.
 MAX_BYTES_PER_WORD = 4 * MAX_INPUT_CHARS_PER_WORD
-# Some characters that end a word: ASCII whitespace and punctuation, and most of Chinese.
-# A short list keeps the regular expression small.
+# Some characters that end a word: ASCII whitespace and punctuation, and most of
+# Chinese. A short list keeps the regular expression small.
 BREAKS = r"\x{0}-/:-@\[-`{-\x{7F}\x{3000}-\x{3003}\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}"
 WORD = f"[^{BREAKS}]{{0,{MAX_INPUT_CHARS_PER_WORD}}}"
 SHORT_WORDS = f"(?:{WORD}[{BREAKS}])*{WORD}"
@@ -155,6 +155,9 @@ def exact_characters(do_lower_case: bool) -> np.ndarray:
     """
     simple = simple_characters(do_lower_case)
     codes = np.flatnonzero(simple.kinds != NOT_SIMPLE)
+    # Cn and Co: not assigned, and for private use.
+    is_assigned = [unicodedata.category(chr(c)) not in ("Cn", "Co") for c in codes]
+    codes = codes[is_assigned]
     kinds, letters = _behavior_of_kernels(do_lower_case, codes)
     agrees = kinds == simple.kinds[codes]
     is_space = simple.kinds[codes] == SPACE
@@ -177,7 +180,7 @@ def _behavior_of_kernels(do_lower_case, codes):
         words = tf.constant([f"a{char}a" for char in chars])
         shapes = tokenizer.tokenize(normalizer.normalize(words))
         normal = normalizer.normalize(tf.constant(chars)).numpy()
-    rows = shapes.to_tensor(-1, [None, 4]).numpy().tolist()
+    rows = shapes.to_tensor(-1, shape=[None, 4]).numpy().tolist()
     # A removed character has another shape, and so no kind.
     kinds = np.array([_SHAPES.get(tuple(row), NOT_SIMPLE) for row in rows])
     decoded = [one.decode("utf-8", "replace") for one in normal]
@@ -188,7 +191,6 @@ def _behavior_of_kernels(do_lower_case, codes):
 def _are_stable(codes, kinds):
     """Return whether characters have their kind in all versions of the kernels."""
     chars = [chr(code) for code in codes.tolist()]
-    is_assigned = [unicodedata.category(one) not in ("Cn", "Co") for one in chars]
     # Python has the data of Unicode 3.2 (2002) in all versions.
     old = unicodedata.ucd_3_2_0
     was_punctuation = np.array([old.category(one)[0] == "P" for one in chars])
@@ -196,9 +198,8 @@ def _are_stable(codes, kinds):
     is_fixed = np.array(
         [one.isascii() or unicodedata.category(one) == "Lo" for one in chars]
     )
-    is_alone = kinds == ALONE
-    is_stable = np.where(is_alone, was_punctuation | is_fixed, ~was_punctuation)
-    return np.array(is_assigned) & (is_stable | (kinds == SPACE))
+    is_stable = np.where(kinds == ALONE, was_punctuation | is_fixed, ~was_punctuation)
+    return is_stable | (kinds == SPACE)
 
 
 def _normalizer_model(do_lower_case):

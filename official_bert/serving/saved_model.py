@@ -49,7 +49,11 @@ class SavedModel:
 
 
 def load(folder: str | os.PathLike[str], version: int) -> SavedModel:
-    """Load a SavedModel; TensorFlow's exceptions give the reason of a failure."""
+    """Load a SavedModel; TensorFlow's exceptions give the reason of a failure.
+
+    Raises:
+      UserError: it needs TensorFlow Text, which is not installed.
+    """
     with open(os.path.join(folder, FILE), "rb") as source:
         graphs = saved_model_pb2.SavedModel.FromString(source.read()).meta_graphs
     serving = [graph for graph in graphs if set(graph.meta_info_def.tags) == {"serve"}]

@@ -220,6 +220,8 @@ def _wordpiece_model(vocab, do_lower_case):
     for piece, index in vocab.items():
         if piece == UNKNOWN or _is_possible(piece, simple):
             pieces[index] = piece
+    # The builder needs at least one piece. No exact text has this noncharacter.
+    pieces.append("\ufdd0")
     try:
         return text.build_fast_wordpiece_model(
             pieces, MAX_BYTES_PER_WORD, CONTINUATION, UNKNOWN, False, False

@@ -67,7 +67,10 @@ def load(folder: str | os.PathLike[str], version: int) -> SavedModel:
 
 def needs_tf_text(graph: meta_graph_pb2.MetaGraphDef) -> bool:
     """Return whether a graph has operations of TensorFlow Text."""
-    names = {one.name for one in graph.meta_info_def.stripped_op_list.op}
+    # The graph's own list of operations omits those in functions.
+    graph_def = graph.graph_def
+    functions = [function.node_def for function in graph_def.library.function]
+    names = {node.op for nodes in (graph_def.node, *functions) for node in nodes}
     return bool(names & {*OPS}) or any(name.startswith(PREFIX) for name in names)
 
 

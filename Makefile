@@ -61,6 +61,7 @@ torture: $(INSTALLED) ## Kill training at 39 moments, also with an object store;
 	$(PYTHON) tests/training/torture.py
 	$(PYTHON) tests/storage/store_torture.py
 	$(PYTHON) tests/tokenization/every_code_point.py
+	$(PYTHON) tests/tokenization/every_code_point.py tf_text
 
 mutations: $(INSTALLED) ## Break the code on purpose; a test must fail each time
 	$(PYTHON) tests/mutations.py

@@ -42,6 +42,11 @@ PRECISIONS = ("float32", "bfloat16", "float16")
 GOOGLE, HUGGINGFACE, KERAS_HUB = "google", "huggingface", "keras_hub"
 CHECKPOINT_FORMATS = (GOOGLE, HUGGINGFACE, KERAS_HUB)
 
+# Operations of the tokenizer in a SavedModel: TensorFlow's own, or also TensorFlow
+# Text's for the texts that they split exactly.
+CORE_OPS, TF_TEXT_OPS = "core", "tf_text"
+TOKENIZER_OPS = (CORE_OPS, TF_TEXT_OPS)
+
 # Number formats of the weights in a `.tflite`. `FULL_INT8` also computes in int8.
 FLOAT32, FLOAT16, INT8, FULL_INT8 = "float32", "float16", "int8", "full_int8"
 QUANTIZATIONS = (FLOAT32, FLOAT16, INT8, FULL_INT8)

@@ -38,7 +38,14 @@ from official_bert import files, given_paths
 from official_bert.command_line import command_table, found_models
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
-from official_bert.constants import FLOAT32, FULL_INT8, INT8, QUANTIZATIONS
+from official_bert.constants import (
+    CORE_OPS,
+    FLOAT32,
+    FULL_INT8,
+    INT8,
+    QUANTIZATIONS,
+    TOKENIZER_OPS,
+)
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -112,6 +119,14 @@ flags.DEFINE_integer(
     "the model's maximum.",
     lower_bound=3,
 )
+flags.DEFINE_enum(
+    "tokenizer_ops",
+    CORE_OPS,
+    TOKENIZER_OPS,
+    "Operations of the tokenizer. core: only TensorFlow's; every server has them. "
+    "tf_text: also TensorFlow Text's faster ones, for texts that they split exactly. "
+    "The ids are the same.",
+)
 flags.DEFINE_string(
     "check_file",
     None,
@@ -174,7 +189,7 @@ def _check_flags():
     if FLAGS.format == SAVED_MODEL:
         _model_name()
     only_for = {
-        (SAVED_MODEL,): ("version", "check_file"),
+        (SAVED_MODEL,): ("version", "check_file", "tokenizer_ops"),
         (SAVED_MODEL, WEB): ("model_name", "pairs"),
         # A file for MediaPipe has one length, the model's.
         (SAVED_MODEL, TFLITE, WEB): ("lengths",),
@@ -277,6 +292,7 @@ def _export_saved_model(lengths):
         FLAGS.pairs,
         lengths or sources.LENGTHS,
         FLAGS.max_seq_length,
+        FLAGS.tokenizer_ops,
     )
     rows = []
     if FLAGS.check_file:

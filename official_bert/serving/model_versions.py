@@ -51,6 +51,10 @@ class ModelVersions:
         """Load the newest version if it is not served yet or its files have changed.
 
         One thread may call this while others serve.
+
+        Raises:
+          UserError: nothing is served yet, and a version needs a package that is
+            missing.
         """
         served = self.current.version if self.current else None
         before = self.statuses
@@ -77,6 +81,8 @@ class ModelVersions:
         try:
             loaded = saved_model.load(folder, version)
         except Exception as error:  # A damaged file can raise any error.
+            if isinstance(error, UserError) and before is None:
+                raise  # It says which package is missing.
             state = "AVAILABLE" if is_served else "END"
             self._set_status(version, state, " ".join(str(error).split()))
             return False
@@ -138,7 +144,7 @@ def open_model(
     """Return `ModelVersions` with the newest version loaded.
 
     Raises:
-      UserError: there is no version, or none can be loaded.
+      UserError: there is no version, none can be loaded, or a package is missing.
     """
     if not os.path.isdir(directory):
         raise UserError(

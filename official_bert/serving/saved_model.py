@@ -13,8 +13,11 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from official_bert.serving.json_tensors import RequestError
+from official_bert.tokenization.graph_tf_text import OPS, import_tf_text
 
 FILE = "saved_model.pb"
+# Begins the names of other operations of TensorFlow Text.
+PREFIX = "TFText>"
 DEFAULT_SIGNATURE = "serving_default"
 # TensorFlow error -> HTTP status, as in TF Serving. Other errors are 500.
 _STATUS = {
@@ -46,14 +49,29 @@ class SavedModel:
 
 
 def load(folder: str | os.PathLike[str], version: int) -> SavedModel:
-    """Load a SavedModel; TensorFlow's exceptions give the reason of a failure."""
+    """Load a SavedModel; TensorFlow's exceptions give the reason of a failure.
+
+    Raises:
+      UserError: it needs TensorFlow Text, which is not installed.
+    """
     with open(os.path.join(folder, FILE), "rb") as source:
         graphs = saved_model_pb2.SavedModel.FromString(source.read()).meta_graphs
     serving = [graph for graph in graphs if set(graph.meta_info_def.tags) == {"serve"}]
     if not serving:
         raise ValueError("none of its graphs has the tag 'serve'")
+    if needs_tf_text(serving[0]):
+        import_tf_text("This model")
     root = tf.saved_model.load(folder)
     return SavedModel(version, root, dict(serving[0].signature_def))
+
+
+def needs_tf_text(graph: meta_graph_pb2.MetaGraphDef) -> bool:
+    """Return whether a graph has operations of TensorFlow Text."""
+    # The graph's own list of operations omits those in functions.
+    graph_def = graph.graph_def
+    functions = [function.node_def for function in graph_def.library.function]
+    names = {node.op for nodes in (graph_def.node, *functions) for node in nodes}
+    return bool(names & {*OPS}) or any(name.startswith(PREFIX) for name in names)
 
 
 def input_specs(signature_def: meta_graph_pb2.SignatureDef) -> dict[str, tf.TensorSpec]:

@@ -3,13 +3,17 @@
 import json
 import os
 import shutil
+import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from script_runs import assert_refused, run_many
 from untrained_models import with_outputs, write_model
 
+from official_bert.errors import UserError
 from official_bert.export.saved_model import server_files
+from official_bert.serving import model_versions, saved_model
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.squad.training import SquadTask
@@ -33,6 +37,8 @@ FILES = {
 }
 EXPORT = "--model_dir=classifier --export_dir=exports/reviews --lengths=32,8 "
 EXPORT += "--check_file=texts.jsonl"
+FAST = "--model_dir=classifier --export_dir=exports/fast --lengths=8"
+FAST += " --tokenizer_ops=tf_text --check_file=texts.jsonl"
 MODEL = "--model_dir=classifier"
 # Flags in addition to `--export_dir=new-N` -> words of the error.
 BAD = {
@@ -69,6 +75,8 @@ BAD = {
     f"{MODEL} --export_dir=a-file/below": "--export_dir … a-file/below",
     f"{MODEL} --export_dir=/proc/nowhere": "--export_dir … /proc/nowhere",
     f"{MODEL} --export_dir=exports/reviews --version=1": "--version … Choose another",
+    f"{MODEL} --format=tflite --tokenizer_ops=tf_text": "--tokenizer_ops … saved_model",
+    f"{MODEL} --tokenizer_ops=fast": "--tokenizer_ops … tf_text",
     f"{MODEL} more": "more",
 }
 
@@ -95,6 +103,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def results(folder):
     runs = {"export": {"arguments": EXPORT.split()}}
+    runs["fast"] = {"arguments": FAST.split()}
     for number, flags in enumerate(BAD):
         # If a flag is given twice, the last one counts.
         runs[flags] = {"arguments": [f"--export_dir=new-{number}", *flags.split()]}
@@ -127,6 +136,24 @@ def test_the_export_answers(results, folder):
         assert row.tolist() == pytest.approx([*one.probabilities.values()], abs=1e-5)
 
 
+def test_an_export_with_operations_of_tensorflow_text(results, folder, monkeypatch):
+    result = results["fast"]
+    assert result["status"] == 0, result["stderr"]
+    # A new process has compared it with Python, with the kernels and without them.
+    assert "A new process gives the same outputs" in result["stdout"]
+    directory = folder / "exports" / "fast"
+    assert "uses operations of TensorFlow Text" in (directory / "README.md").read_text()
+    served = model_versions.open_model("fast", directory)
+    texts = {"text": np.array([text.encode() for text in TEXTS], object)}
+    found = saved_model.run(served.current, "serving_default", texts)
+    wanted = ClassifierPredictor(str(folder / "classifier")).predict(TEXTS)
+    assert [label.decode() for label in found["label"]] == [one.label for one in wanted]
+    monkeypatch.setitem(sys.modules, "tensorflow_text", None)
+    with pytest.raises(UserError, match="pip install tensorflow-text") as caught:
+        model_versions.open_model("fast", directory)
+    assert str(caught.value).count(". ") <= 1 and "\n" not in str(caught.value)
+
+
 def test_what_is_beside_the_version(results, folder):
     names = {"1", "README.md", "batching_parameters.txt", "docker-compose.yml"}
     assert set(os.listdir(folder / "exports" / "reviews")) == names | {".lock"}
@@ -134,6 +161,7 @@ def test_what_is_beside_the_version(results, folder):
     assert readme.partition("\n")[2].startswith("# reviews: ")
     assert "/v1/models/reviews:predict" in readme
     assert "Rows are padded to 8, 24 tokens" in readme
+    assert "only TensorFlow's standard operations" in readme
 
 
 @pytest.mark.parametrize("flags", list(BAD))

@@ -21,16 +21,18 @@ FORMS = (
 )  # fmt: skip
 # Cased text has no rules for accents and sigmas.
 CASED_FORMS = ("{}b", "a{}b", "{}", "\u0301{}\u0301", "a{}")
+# For characters that TensorFlow Text's kernels split like the original.
+EXACT_FORMS = ("{}", "a{}", "{}b", "a{}b", "{}{}", "!{}", "{}?", "王{}王")
 HANGUL = range(0xAC00, 0xD7A4)
 
 
 class Both:
     """The two tokenizers of a vocabulary, with the same casing."""
 
-    def __init__(self, vocab_file, do_lower_case):
+    def __init__(self, vocab_file, do_lower_case, graph=GraphTokenizer):
         """Create both; the graph is traced once, for any number of texts."""
         self.python = FullTokenizer(vocab_file, do_lower_case)
-        self.graph = GraphTokenizer(self.python.vocab, do_lower_case)
+        self.graph = graph(self.python.vocab, do_lower_case)
         self.function = tf.function(
             lambda texts: vars(self.graph(texts)) | {"only": self.graph.ids(texts)},
             input_signature=[tf.TensorSpec([None], tf.string)],
@@ -158,3 +160,63 @@ def random_texts(code_points, number, seed, longest=40):
         ).encode("utf-8", "surrogatepass")
         for _ in range(number)
     ]
+
+
+CORNERS = [
+    "", " ", " \t\n\r\u00a0\u3000 ", "\u0301", "\u0301\u0323 \u0301", "\u200d",
+    "\ufffd", "\0", "\0a\0b\0", "a\0 \0b", "\v", "\u2028", "a\u2028b\u2029\u2028",
+    "a\x85b\x1cc",
+    "[MASK]", "[UNK][CLS] [SEP]", "##a", "a##b ## # a", "!", "a!!b.\u0301c", "...",
+    # Capital sigmas: alone, and next to ignorable, removed and other characters.
+    "Σ", "ΣΣ", "ΟΔΟΣ", "ΟΔΟΣ.", "ΟΔΟΣα", "ΟΔΟΣ'", "ΟΔΟΣ'α", "ΟΔΟΣ 'α", "'Σ", "α'Σ",
+    "αΣ\u200d\u00ad", "αΣ\u200dα", "αΣ\u0301", "αΣ\u0301α", "α\u0301Σ", "α1Σ", "αΣ1α",
+    "αΣ\vα", "α\vΣ", "αΣ王", "王Σ", "αΣ\u2028α", "αΣ\nα", "α Σ", "αΣΣ", "ʰΣ", "ªΣ",
+    "αΣ\ufffdα", "αΣ\0α", "αΣ\u0345", "αΣ" * 50 + "α.Σ", ".Σ.α", "ΣʹΣ", "ΑΣ\U0001d165Α",
+    # Letters whose lower case or NFD has several letters.
+    "İ", "aİb", "İ\u0301", "I\u0307", "ıIİi", "ßẞﬁǅⅣ①Å\u212b", "각한국어", "한\u0301국",
+    "\u1112\u1161\u11ab\u0301", "\u0344\u0345", "\u1fb3\u1fbcΑ\u0345", "\u037ea\u0387",
+    # Chinese characters next to accents; the first accent belongs to no letter.
+    "王\u0301", "\u0301王\u0301\u0323a", "a王b\u0301", "王\u200d\u0301", "\uf900\u0301",
+    "\U0002f800\u0301\u4e00", "か\u3099ガ", "王 \u0301a", "a\u302e王\u1b44",
+    # Marks in an order that NFD changes, also across removed characters.
+    "a\u0301\u0323b", "a\u0301\u302e\u1b44b", "\u1b44\u302e", "\u302e\u1b44a",
+    "a\u302e\u200d\u1b44b", "a\u302e \u1b44b", "a\u302e\ufffd\u0301\u1b44\u0323\u302fb",
+    "\U0001d15e\U0001d165\u0301", "\U0001d160\u302e",
+    "a\u200d\u0301b\u00ad\0\u0323 \u0301",
+    "é\u200d\u0301", "a \u200d\u0301b", "a\v\u0301", "!\u0301!", "a\u0301" * 90,
+    "\ue000\u0378\U0010ffff\ufdd0", "😀👍🏽", "\ufeffa\ufeff", "\U000e0001a",
+    *("x" * (length - 1) + end for length in (199, 200, 201, 202) for end in "aéΣ"),
+    "a" * 200 + "!" + "b" * 201 + " ab", "각" * 66 + "가", "각" * 66 + "각", "İ" * 201,
+    "\u0301" * 300, "a" + "\u0301" * 300 + "b", "王" * 300, "!" * 300, "a\u200d" * 201,
+]  # fmt: skip
+
+BAD_BYTES = {
+    "truncated": [
+        b"a\xc3",
+        b"a\xe2\x82",
+        b"a\xf0\x9f\x98",
+        b"\xe2\x82a",
+        b"\xf0\x9f b",
+    ],
+    "surrogates": [b"a\xed\xa0\x80b", b"\xed\xbf\xbf", b"\xed\xa0\xbd\xed\xb8\x80 a"],
+    "overlong": [b"a\xc0\x80b", b"\xc1\xa1", b"\xe0\x80\xa1a", b"\xf0\x80\x80\xa1 a"],
+    "too large": [b"a\xf4\x90\x80\x80b", b"\xf7\xbf\xbf\xbf", b"\xfc\x84\x80\x80\x80a"],
+    "byte order marks": [
+        b"\xef\xbb\xbfab",
+        b"a\xef\xbb\xbfb",
+        b"\xff\xfea",
+        b"\xef\xbb",
+    ],
+    "single": [
+        b"\x80",
+        b"\xbf\xbfa",
+        b"\xfe\xff",
+        b"a\xffb \xff",
+        b"\xcc a\xcc\x81\x81",
+    ],
+    "a word made by it": [
+        b"a\xff\xcc\x81b",
+        b"\xce\xb1\xff\xce\xa3\xed\xa0\x80",
+        b"\xff",
+    ],
+}

@@ -1,4 +1,4 @@
-"""The tokenizer of TensorFlow ops with one invented vocabulary per rule."""
+"""The tokenizers of ops with one invented vocabulary per rule."""
 
 import functools
 import random
@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from official_bert.tokenization import FullTokenizer, graph_words
 from official_bert.tokenization.graph import GraphTokenizer
+from official_bert.tokenization.graph_tf_text import TfTextTokenizer
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -26,10 +27,12 @@ def check_made_up(path, pieces, texts):
       list of the pieces of each text.
     """
     python = FullTokenizer(graph_checks.write_vocab(path / "vocab.txt", pieces))
-    found = GraphTokenizer(python.vocab, do_lower_case=True)(tf.constant(texts))
-    columns = [one.to_list() for one in (found.ids, found.starts, found.ends)]
-    rows = [list(zip(*row, strict=True)) for row in zip(*columns, strict=True)]
-    assert rows == [graph_checks.expected_pieces(python, text) for text in texts]
+    expected = [graph_checks.expected_pieces(python, text) for text in texts]
+    for graph in (GraphTokenizer, TfTextTokenizer):
+        found = graph(python.vocab, do_lower_case=True)(tf.constant(texts))
+        columns = [one.to_list() for one in (found.ids, found.starts, found.ends)]
+        rows = [list(zip(*row, strict=True)) for row in zip(*columns, strict=True)]
+        assert rows == expected
     return [python.convert_ids_to_tokens(ids) for ids in columns[0]]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
-from official_bert.constants import INPUTS
+from official_bert.constants import CORE_OPS, INPUTS
 from official_bert.export.saved_model import rows, signatures
 from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.signatures import SERVING, TOKENS, Signature
@@ -17,9 +17,14 @@ class ServedChoice(ServedModel):
 
     what = "multiple choice"
 
-    def __init__(self, predictor: ChoicePredictor, lengths: Iterable[int]):
+    def __init__(
+        self,
+        predictor: ChoicePredictor,
+        lengths: Iterable[int],
+        tokenizer_ops: str = CORE_OPS,
+    ):
         """Hold the model of a `ChoicePredictor`; see `ServedModel`."""
-        super().__init__(predictor, lengths, outputs_of(predictor.model))
+        super().__init__(predictor, lengths, tokenizer_ops, outputs_of(predictor.model))
 
     def signatures(self) -> dict[str, Signature]:
         """Return a dict of name -> `Signature`.

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
-from official_bert.constants import WINDOW
+from official_bert.constants import CORE_OPS, WINDOW
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
@@ -15,13 +15,17 @@ class ServedClassifier(ServedModel):
     """Classifies texts or pairs of texts, like `ClassifierPredictor`."""
 
     def __init__(
-        self, predictor: ClassifierPredictor, lengths: Iterable[int], is_pair: bool
+        self,
+        predictor: ClassifierPredictor,
+        lengths: Iterable[int],
+        is_pair: bool,
+        tokenizer_ops: str = CORE_OPS,
     ):
         """Hold the model of a `ClassifierPredictor`; see `ServedModel`.
 
         `is_pair`: whether the graph has an input for a second text.
         """
-        super().__init__(predictor, lengths)
+        super().__init__(predictor, lengths, tokenizer_ops)
         self.what = f"{self.task.kind.replace('_', '-')} classifier"
         self.text_names = ("text", "text_b") if is_pair else ("text",)
         self.labels = self.task.labels

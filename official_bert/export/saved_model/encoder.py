@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import tensorflow as tf
 
 from official_bert.checkpoints.model_directory import Bert
-from official_bert.constants import WINDOW
+from official_bert.constants import CORE_OPS, WINDOW
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.classifier import cut_into_windows
 from official_bert.export.saved_model.row_model import RowModel
@@ -23,9 +23,11 @@ TOP_K = 5
 class ServedEncoder(ServedModel):
     """Encodes texts as vectors; texts above the last of the lengths are truncated."""
 
-    def __init__(self, bert: Bert, lengths: Iterable[int]):
+    def __init__(
+        self, bert: Bert, lengths: Iterable[int], tokenizer_ops: str = CORE_OPS
+    ):
         """Hold the model of a `Bert`; see `ServedModel`."""
-        super().__init__(bert, lengths, bert.outputs)
+        super().__init__(bert, lengths, tokenizer_ops, bert.outputs)
 
     def of_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encode texts, string [B].
@@ -58,9 +60,14 @@ class ServedEmbedding(ServedModel):
 
     what = "sentence embeddings"
 
-    def __init__(self, predictor: EmbeddingPredictor, lengths: Iterable[int]):
+    def __init__(
+        self,
+        predictor: EmbeddingPredictor,
+        lengths: Iterable[int],
+        tokenizer_ops: str = CORE_OPS,
+    ):
         """Hold the model of an `EmbeddingPredictor`; see `ServedModel`."""
-        super().__init__(predictor, lengths, predictor.model.embedding)
+        super().__init__(predictor, lengths, tokenizer_ops, predictor.model.embedding)
 
     def of_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Return a dict with `embedding` float32 [B, size] for texts, string [B]."""
@@ -87,9 +94,11 @@ class ServedEmbedding(ServedModel):
 class ServedMaskedLM(ServedEncoder):
     """Encodes texts as vectors, and predicts words for `[MASK]` like `fill_mask`."""
 
-    def __init__(self, bert: Bert, lengths: Iterable[int]):
+    def __init__(
+        self, bert: Bert, lengths: Iterable[int], tokenizer_ops: str = CORE_OPS
+    ):
         """Hold the `PretrainingModel` of a `Bert`; see `ServedModel`."""
-        super().__init__(bert, lengths)
+        super().__init__(bert, lengths, tokenizer_ops)
         model, tokenizer = bert.model, bert.tokenizer
         self._mask = tokenizer.vocab[MASK]
         self._names = list(tokenizer.vocab)

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.checkpoints.model_directory import Bert
+from official_bert.constants import CORE_OPS
 from official_bert.errors import UserError
 from official_bert.export import expected, sources
 from official_bert.export.saved_model.choice import ServedChoice
@@ -49,6 +50,7 @@ class Export:
       tokenizer: `FullTokenizer`.
       lengths: padded row lengths, ascending.
       files: dict of name -> path of model files to copy into the export.
+      tokenizer_ops: one of the constants `TOKENIZER_OPS`.
     """
 
     what: str
@@ -60,6 +62,7 @@ class Export:
     tokenizer: FullTokenizer
     lengths: tuple[int, ...]
     files: dict[str, str]
+    tokenizer_ops: str = CORE_OPS
 
 
 def open_export(
@@ -67,6 +70,7 @@ def open_export(
     is_pair: bool | None = None,
     lengths: Iterable[int] = sources.LENGTHS,
     max_seq_length: int | None = None,
+    tokenizer_ops: str = CORE_OPS,
 ) -> Export:
     """Load a model of any kind and build its graph.
 
@@ -77,19 +81,22 @@ def open_export(
       lengths: rows are padded to the smallest of these that fits.
       max_seq_length: maximum length for a pre-trained model; None for its
         limit.
+      tokenizer_ops: one of the constants `TOKENIZER_OPS`.
 
     Returns:
       `Export`.
 
     Raises:
-      UserError: a file or weight is missing or does not fit.
+      UserError: a file or weight is missing or does not fit, or TensorFlow Text
+        is needed and missing.
     """
     source: Bert | TaskPredictor
     predictor = sources.predictor_of(path, max_seq_length)
     if predictor is None:
         source, has_head, longest = sources.load_pretrained(path, max_seq_length)
         lengths = sources.up_to(lengths, longest)
-        module = (ServedMaskedLM if has_head else ServedEncoder)(source, lengths)
+        served = ServedMaskedLM if has_head else ServedEncoder
+        module = served(source, lengths, tokenizer_ops)
         answers = {SERVING: functools.partial(expected.of_encoder, source, lengths)}
         if has_head:
             answers[FILL_MASK] = functools.partial(expected.of_fill_mask, source)
@@ -99,7 +106,7 @@ def open_export(
             raise UserError(f"{path} is not a classifier. Remove --pairs.")
         source, keras_model = predictor, predictor.model
         lengths = sources.up_to(lengths, predictor.task.max_seq_length)
-        module, answer = _serve(predictor, lengths, is_pair)
+        module, answer = _serve(predictor, lengths, is_pair, tokenizer_ops)
         answers = {SERVING: functools.partial(answer, predictor)}
     return Export(
         what=module.what,
@@ -111,21 +118,23 @@ def open_export(
         tokenizer=source.tokenizer,
         lengths=lengths,
         files=sources.files_of(path),
+        tokenizer_ops=tokenizer_ops,
     )
 
 
-def _serve(predictor, lengths, is_pair):
+def _serve(predictor, lengths, is_pair, tokenizer_ops):
     """Return (`ServedModel` of a predictor, its function in `expected`)."""
     if isinstance(predictor, ClassifierPredictor):
         is_pair = takes_pairs(predictor.task) if is_pair is None else is_pair
-        return ServedClassifier(predictor, lengths, is_pair), expected.of_classifier
+        module = ServedClassifier(predictor, lengths, is_pair, tokenizer_ops)
+        return module, expected.of_classifier
     served, answer = {
         ChoicePredictor: (ServedChoice, expected.of_choice),
         EmbeddingPredictor: (ServedEmbedding, expected.of_embedding),
         NerPredictor: (ServedTagger, expected.of_tagger),
         SquadPredictor: (ServedSquad, expected.of_squad),
     }[type(predictor)]
-    return served(predictor, lengths), answer
+    return served(predictor, lengths, tokenizer_ops), answer
 
 
 def takes_pairs(task: ClassifierTask) -> bool:

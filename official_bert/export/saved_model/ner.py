@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
+from official_bert.constants import CORE_OPS
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.texts import parts_of, per_text
@@ -19,9 +20,14 @@ class ServedTagger(ServedModel):
 
     what = "entity tagger"
 
-    def __init__(self, predictor: NerPredictor, lengths: Iterable[int]):
+    def __init__(
+        self,
+        predictor: NerPredictor,
+        lengths: Iterable[int],
+        tokenizer_ops: str = CORE_OPS,
+    ):
         """Hold the model of a `NerPredictor`; see `ServedModel`."""
-        super().__init__(predictor, lengths)
+        super().__init__(predictor, lengths, tokenizer_ops)
         self.labels = self.task.tags
         # As in `ner_sentences`, the words do not depend on the model's casing.
         self._words = BasicWords(do_lower_case=False)

@@ -6,6 +6,7 @@ from typing import Any
 import tensorflow as tf
 
 from official_bert.checkpoints.model_directory import Bert
+from official_bert.constants import CORE_OPS, TF_TEXT_OPS
 from official_bert.export.saved_model import rows, signatures
 from official_bert.export.saved_model.row_model import RowModel
 from official_bert.export.saved_model.signatures import (
@@ -15,7 +16,9 @@ from official_bert.export.saved_model.signatures import (
     Signature,
 )
 from official_bert.fine_tuning.loading import TaskPredictor
+from official_bert.tokenization import FullTokenizer
 from official_bert.tokenization.graph import GraphTokenizer
+from official_bert.tokenization.graph_tf_text import TfTextTokenizer
 
 
 class ServedModel(tf.Module):
@@ -39,18 +42,23 @@ class ServedModel(tf.Module):
         self,
         source: Bert | TaskPredictor,
         lengths: Iterable[int],
+        tokenizer_ops: str = CORE_OPS,
         compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]] | None = None,
     ):
         """Hold the model of a predictor or `checkpoints.model_directory.Bert`.
 
-        `lengths`: see `rows.Layout`. `compute`: a function of a dict of
-        `INPUTS`; default: the model.
+        `lengths`: see `rows.Layout`. `tokenizer_ops`: one of the constants
+        `TOKENIZER_OPS`. `compute`: a function of a dict of `INPUTS`; default:
+        the model.
+
+        Raises:
+          UserError: TensorFlow Text is not installed, or cannot use the
+            vocabulary.
         """
         super().__init__()
         self.task: Any = getattr(source, "task", None)
-        vocab, do_lower_case = source.tokenizer.vocab, source.tokenizer.do_lower_case
-        self._tokenizer = GraphTokenizer(vocab, do_lower_case)
-        self._layout = rows.Layout(vocab, lengths)
+        self._tokenizer = _graph_tokenizer(source.tokenizer, tokenizer_ops)
+        self._layout = rows.Layout(source.tokenizer.vocab, lengths)
         self._model = RowModel(compute or source.model, source.model.weights)
 
     def signatures(self) -> dict[str, Signature]:
@@ -60,3 +68,11 @@ class ServedModel(tf.Module):
             TOKENS: signatures.of_tokens(self.of_tokens),
             EXAMPLES: signatures.of_examples(self.of_tokens),
         }
+
+
+def _graph_tokenizer(
+    tokenizer: FullTokenizer, tokenizer_ops: str
+) -> GraphTokenizer | TfTextTokenizer:
+    """Return a `FullTokenizer` as a graph, with the given operations."""
+    kinds = {CORE_OPS: GraphTokenizer, TF_TEXT_OPS: TfTextTokenizer}
+    return kinds[tokenizer_ops](tokenizer.vocab, tokenizer.do_lower_case)

@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from official_bert import files
+from official_bert.constants import CORE_OPS, TF_TEXT_OPS
 from official_bert.export import samples, sources
 from official_bert.export.saved_model.exports import Export
 from official_bert.export.saved_model.signatures import SERVING
@@ -39,6 +40,15 @@ services:
     # command: ["--enable_batching=true",
     #           "--batching_parameters_file=/models/{name}/batching_parameters.txt"]
 """
+
+
+# Tokenizer operations -> their description.
+TOKENIZERS = {
+    CORE_OPS: "It uses only TensorFlow's standard operations.",
+    TF_TEXT_OPS: "Its tokenizer uses operations of TensorFlow Text. The image "
+    f"{IMAGE} contains them. In Python, import tensorflow_text before you load the "
+    "model.",
+}
 
 
 def write_assets(directory: str | os.PathLike[str], export: Export) -> None:
@@ -113,8 +123,8 @@ def _readme(export, model_name, answer):
     lines = [
         f"# {model_name}: {export.what}",
         "",
-        "A SavedModel for TensorFlow Serving. It takes raw text and uses only "
-        "TensorFlow's standard operations.",
+        "A SavedModel for TensorFlow Serving. It takes raw text. "
+        + TOKENIZERS[export.tokenizer_ops],
         "",
         "    docker compose up",
         f"    curl -d '{request}' \\",

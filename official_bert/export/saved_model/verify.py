@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from official_bert.constants import INPUTS
+from official_bert.constants import INPUTS, TF_TEXT_OPS
 from official_bert.errors import UserError
 from official_bert.export import expected, samples
 from official_bert.export.saved_model import fresh_process
@@ -67,7 +67,8 @@ def verify(
     """
     cases = cases_of(export, rows)
     requests = [{"signature": one.signature, "inputs": one.inputs} for one in cases]
-    answers = ask_fresh_process(directory, requests, python)
+    modules = ["tensorflow_text"] if export.tokenizer_ops == TF_TEXT_OPS else []
+    answers = ask_fresh_process(directory, requests, python, *modules)
     differences = [
         difference(case, answer, tolerance)
         for case, answer in zip(cases, answers, strict=True)
@@ -118,10 +119,11 @@ def ask_fresh_process(
     directory: str | os.PathLike[str],
     requests: Sequence[Mapping[str, Any]],
     python: str = sys.executable,
+    *modules: str,
 ) -> list[dict[str, list]]:
     """Run an export in a separate process and return its outputs.
 
-    See `fresh_process`.
+    See `fresh_process`. `modules`: its MODULE, if the export needs one.
 
     Raises:
       UserError: the process failed.
@@ -134,7 +136,15 @@ def ask_fresh_process(
         left_out = ("PYTHONPATH", "PYTHONSAFEPATH")
         environment = {k: v for k, v in os.environ.items() if k not in left_out}
         done = subprocess.run(
-            [python, "-P", script, os.path.abspath(directory), questions, results],
+            [
+                python,
+                "-P",
+                script,
+                os.path.abspath(directory),
+                questions,
+                results,
+                *modules,
+            ],
             capture_output=True,
             text=True,
             check=False,
@@ -142,8 +152,9 @@ def ask_fresh_process(
             cwd=folder,
         )
         if done.returncode:
+            known = ["TensorFlow", *modules]
             raise UserError(
-                "The export cannot run in a process with only TensorFlow: "
+                f"The export cannot run in a process with only {' and '.join(known)}: "
                 f"{done.stderr[-600:]}"
             )
         return json.loads(pathlib.Path(results).read_text("utf-8"))

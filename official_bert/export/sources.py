@@ -21,6 +21,9 @@ LABELS_FILE = "labels.txt"
 EXPORTED_TASKS = (CLASSIFIER, SQUAD, NER, MULTIPLE_CHOICE, EMBEDDING)
 # Rows are padded to the first of these that fits; see `rows.Layout`.
 LENGTHS = (16, 32, 64, 128, 256, 512)
+# A SavedModel has one graph for all lengths, so many of them cost nothing. A batch has
+# at most an eighth more positions than its longest row, or eight.
+SERVER_LENGTHS = (*range(8, 65, 8), *range(80, 257, 16), *range(288, 513, 32))
 
 
 def predictor_of(

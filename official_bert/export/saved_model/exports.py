@@ -65,7 +65,7 @@ class Export:
 def open_export(
     path: str | os.PathLike[str],
     is_pair: bool | None = None,
-    lengths: Iterable[int] = sources.LENGTHS,
+    lengths: Iterable[int] = sources.SERVER_LENGTHS,
     max_seq_length: int | None = None,
 ) -> Export:
     """Load a model of any kind and build its graph.

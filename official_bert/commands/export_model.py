@@ -110,7 +110,8 @@ flags.DEFINE_list(
     "lengths",
     None,
     "Sequence lengths. A request is padded to the smallest length that fits its "
-    "longest text. Default: 16,32,64,128,256,512, up to the model's maximum.",
+    "longest text. Default: multiples of 8 to 64, of 16 to 256 and of 32 to 512 on "
+    "servers; 16,32,64,128,256,512 on devices; up to the model's maximum.",
 )
 flags.DEFINE_integer(
     "max_seq_length",
@@ -290,7 +291,7 @@ def _export_saved_model(lengths):
     export = exports.open_export(
         found_models.find(FLAGS.model),
         FLAGS.pairs,
-        lengths or sources.LENGTHS,
+        lengths or sources.SERVER_LENGTHS,
         FLAGS.max_seq_length,
         FLAGS.tokenizer_ops,
     )

@@ -68,7 +68,7 @@ class Export:
 def open_export(
     path: str | os.PathLike[str],
     is_pair: bool | None = None,
-    lengths: Iterable[int] = sources.LENGTHS,
+    lengths: Iterable[int] = sources.SERVER_LENGTHS,
     max_seq_length: int | None = None,
     tokenizer_ops: str = CORE_OPS,
 ) -> Export:

@@ -3,6 +3,7 @@
     GET  /v1/models/NAME[/versions/N]             the states of its versions
     GET  /v1/models/NAME[/versions/N]/metadata    its signatures
     POST /v1/models/NAME[/versions/N]:predict     predictions
+    GET  /                                        the playground, a page
 
 Every error is JSON, {"error": "..."}, with TF Serving's status code. The event loop
 only transfers bytes. A thread pool parses JSON and runs the model.
@@ -23,7 +24,7 @@ from absl import logging
 from aiohttp import web
 from google.protobuf import json_format
 
-from official_bert.serving import json_tensors, saved_model
+from official_bert.serving import json_tensors, playground, saved_model
 from official_bert.serving.json_tensors import RequestError
 from official_bert.serving.model_versions import ModelVersions
 
@@ -89,7 +90,7 @@ class Server:
         """
         app = web.Application(
             client_max_size=self._max_request_bytes,
-            middlewares=[self._with_errors],
+            middlewares=[playground.middleware([self.versions]), self._with_errors],
         )
         app.router.add_route("*", "/{path:.*}", self._answer)
         app.cleanup_ctx.append(self._background)

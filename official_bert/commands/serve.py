@@ -140,7 +140,7 @@ def _announce(versions, listener):
     print(
         f"Serving version {versions.current.version} at "
         f"{_address(listener)}/v1/models/{urllib.parse.quote(versions.name)} (Ctrl-C "
-        f"stops the server)\nPlayground: {_address(listener)}/",
+        f"stops the server; playground: {_address(listener)}/)",
         flush=True,
     )
 

@@ -21,12 +21,12 @@ from official_bert.constants import (
     NER,
     SQUAD,
 )
-from official_bert.export.saved_model.signatures import ATTENTION, FILL_MASK
-from official_bert.export.sources import LABELS_FILE
 from official_bert.serving import model_versions, saved_model
 from official_bert.serving.model_versions import ModelVersions
 
 CARDS = "/playground.json"
+# Signatures of exports. The server imports nothing that needs Keras.
+_ATTENTION, _FILL_MASK = "attention", "fill_mask"
 _PORT = files.shipped("ports/js")
 _CONTENT_TYPES = {
     ".css": "text/css",
@@ -112,12 +112,12 @@ def card(versions: ModelVersions) -> dict[str, Any]:
         outputs.discard("labels")
     names = [name for name in _KINDS if name in outputs]
     kind, what = _KINDS[names[0]] if names else (None, "SavedModel")
-    if kind == "encoder" and FILL_MASK in model.signatures:
-        kind, what = FILL_MASK, "masked language model"
+    if kind == "encoder" and _FILL_MASK in model.signatures:
+        kind, what = _FILL_MASK, "masked language model"
     folder = dict(model_versions.find_versions(versions.directory)).get(model.version)
     assets = pathlib.Path(folder or "", "assets")
     vocabulary = _read(assets / "vocab.txt")
-    labels = _read(assets / LABELS_FILE)
+    labels = _read(assets / "labels.txt")
     tokenizer = json.loads(_read(assets / "tokenizer_config.json") or "{}")
     return {
         "name": versions.name,
@@ -125,7 +125,7 @@ def card(versions: ModelVersions) -> dict[str, Any]:
         "kind": kind,
         "what": what,
         "is_pair": bool(default) and "text_b" in default.inputs,
-        "has_attention": ATTENTION in model.signatures,
+        "has_attention": _ATTENTION in model.signatures,
         "labels": labels.splitlines() if labels else [],
         "do_lower_case": tokenizer.get("do_lower_case"),
         "vocabulary": vocabulary.count("\n") if vocabulary else None,

@@ -2,7 +2,7 @@
 
     PYTHONPATH=.:tests python tests/export/web/playground_cases.py FOLDER [MODEL ...]
 
-writes a SavedModel of each kind, and next to it a file of cases like `browser_cases.py`.
+writes a SavedModel of each kind, and next to it a file of cases (`browser_cases.py`).
 """
 
 import json

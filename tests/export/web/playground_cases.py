@@ -5,6 +5,7 @@
 writes a SavedModel of each kind, and next to it a file of cases (`browser_cases.py`).
 """
 
+import dataclasses
 import json
 import pathlib
 import sys
@@ -20,6 +21,8 @@ from official_bert.export.saved_model.signatures import FILL_MASK, SERVING
 NUMBER = 20
 LENGTHS = (16, 64)
 TOLERANCE = 2e-5
+# Several layers and heads, to choose an attention map.
+CONFIG = dataclasses.replace(tiny_exports.CONFIG, num_hidden_layers=2)
 # Name of the served model -> (kind of `tiny_exports`, method of the page's model).
 MODELS = {
     "label": ("label", "classify"),
@@ -40,6 +43,7 @@ def main(folder, *chosen):
     """Write all models, or the chosen ones, and their cases into a new folder."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True)
+    tiny_exports.CONFIG = CONFIG
     with tempfile.TemporaryDirectory() as temporary:
         for name, (kind, method) in MODELS.items():
             if chosen and name not in chosen:

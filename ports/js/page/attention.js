@@ -5,6 +5,8 @@ import { bars, element } from "./views.js";
 const SVG = "http://www.w3.org/2000/svg";
 // Maps with more tokens have small cells without labels.
 const MOST_LABELS = 48;
+// Width and height of a cell with labels, in pixels.
+const CELL = { least: 14, most: 30 };
 // Weights below this are invisible.
 const LEAST = 0.002;
 const chosen = { layer: 0, head: 0 }; // kept for the next run
@@ -20,7 +22,8 @@ export function attentionOf(bert, texts) {
   let map = null;
   let loading = null;
 
-  const draw = () => chart.replaceChildren(...drawn(map, token.select));
+  const draw = () =>
+    chart.replaceChildren(...drawn(map, token.select, chart.clientWidth));
   const load = async () => {
     loading?.abort();
     loading = new AbortController();
@@ -78,14 +81,14 @@ function fill(select, names, index) {
   select.value = String(index);
 }
 
-function drawn({ tokens, probs }, select) {
+function drawn({ tokens, probs }, select, width) {
   const index = Number(select.value);
   const rows = probs[index]
     .map((value, other) => ({ label: `${other + 1}: ${tokens[other]}`, value }))
     .sort((one, other) => other.value - one.value)
     .slice(0, 5)
     .map((row, rank) => ({ ...row, isBest: rank === 0 }));
-  const picture = heatMap(tokens, probs, index, (row) => {
+  const picture = heatMap(tokens, probs, index, width, (row) => {
     select.value = String(row);
     select.dispatchEvent(new Event("change"));
   });
@@ -100,12 +103,14 @@ function drawn({ tokens, probs }, select) {
   ];
 }
 
-function heatMap(tokens, probs, chosenRow, onRow) {
+function heatMap(tokens, probs, chosenRow, width, onRow) {
   const count = tokens.length;
   const isLabeled = count <= MOST_LABELS;
-  const cell = isLabeled ? 18 : count <= 128 ? 6 : 2;
   const longest = Math.max(...tokens.map((token) => token.length));
   const margin = isLabeled ? Math.min(longest, 14) * 7 + 8 : 4;
+  const fitting = Math.floor((width - margin - 2) / count);
+  const labeled = Math.max(CELL.least, Math.min(CELL.most, fitting));
+  const cell = isLabeled ? labeled : count <= 128 ? 6 : 2;
   const size = margin + count * cell + 2;
   const at = (number) => margin + number * cell;
   const picture = svg("svg", { width: size, height: size, role: "img" });

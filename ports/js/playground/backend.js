@@ -67,12 +67,14 @@ export class ServedBert {
   async tag(text, options = {}) {
     const found = await this.predict({ text }, options);
     const units = unitsOf(text);
-    return found.entities.map((entity, index) => ({
+    const entities = found.entities.map((entity, index) => ({
       text: entity,
       start: units[found.starts[index]],
       end: units[found.ends[index]],
       label: found.labels[index],
     }));
+    // In a batch the row may be padded with "" and -1.
+    return entities.filter((_, index) => found.starts[index] >= 0);
   }
 
   /** The signature returns five tokens per mask, so topK is at most 5. */
@@ -82,10 +84,12 @@ export class ServedBert {
       throw new RangeError("The text has no [MASK]. Write one in the text.");
     }
     const found = await this.predict({ text }, options, "fill_mask");
-    if (found.tokens.length < count) {
+    // In a batch the row may be padded with "".
+    const masks = found.tokens.filter(([best]) => best);
+    if (masks.length < count) {
       throw new RangeError("The text is too long for the model. Shorten the text.");
     }
-    return found.tokens.map((tokens, mask) =>
+    return masks.map((tokens, mask) =>
       tokens
         .map((token, rank) => ({ token, probability: found.probabilities[mask][rank] }))
         .slice(0, topK),

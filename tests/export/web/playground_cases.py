@@ -17,6 +17,7 @@ import tiny_exports
 from official_bert.export import expected
 from official_bert.export.saved_model import exports, writer
 from official_bert.export.saved_model.signatures import FILL_MASK, SERVING
+from official_bert.pretrained.fill_mask import encode_with_masks
 
 NUMBER = 20
 LENGTHS = (16, 64)
@@ -65,7 +66,7 @@ def calls_of(export, method, name):
     """Return calls of a method, with the results of Python's model."""
     signature = FILL_MASK if method == "fillMask" else SERVING
     calls = []
-    for values in rows_of(name, export.signatures[signature].specs):
+    for values in rows_of(name, export):
         inputs = {key: [value] for key, value in values.items()}
         outputs = export.answers[signature](**inputs)
         outputs = {key: value[0] for key, value in outputs.items()}
@@ -75,15 +76,18 @@ def calls_of(export, method, name):
     return calls
 
 
-def rows_of(name, specs):
+def rows_of(name, export):
     """Return inputs of a signature, with special characters among them."""
     # Without invalid characters, which JSON cannot hold.
     texts = tiny_exports.random_texts(NUMBER, name, 30)
     texts = [text.replace("\0", " ") for text in texts]
     others = tiny_exports.random_texts(NUMBER, f"{name} again", 30)
-    first, *second = specs
     if name == "masks":
         texts = [f"{text} [MASK] on [MASK]" for text in texts]
+        sizes = [len(encode_with_masks(export.tokenizer, text)) for text in texts]
+        pairs = zip(texts, sizes, strict=True)
+        return [{"text": text} for text, size in pairs if size <= LENGTHS[-1]]
+    first, *second = export.signatures[SERVING].specs
     if name == "choice":
         others = [[text, "horse", "\U0001f600 water"] for text in others]
     if not second:

@@ -70,7 +70,7 @@ function numbers(count) {
 
 // Returns {box, select}: a labeled list.
 function choice(label, names, index = 0) {
-  const select = element("select");
+  const select = element("select", { ariaLabel: label });
   fill(select, names, index);
   return { box: element("label", { className: "choice" }, label, select), select };
 }

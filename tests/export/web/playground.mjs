@@ -173,9 +173,9 @@ async function testAttention(browser, url) {
     await bars.first().waitFor();
     const text = await page.getByRole("textbox").first().inputValue();
     const own = page.locator(".attention");
-    await own.getByLabel("Layer").selectOption("1");
-    await own.getByLabel("Head").selectOption("1");
-    await own.getByLabel("Token").selectOption({ index: 2 });
+    await own.getByLabel("Layer", { exact: true }).selectOption("1");
+    await own.getByLabel("Head", { exact: true }).selectOption("1");
+    await own.getByLabel("Token", { exact: true }).selectOption({ index: 2 });
     const { tokens, probs } = await page.evaluate(
       (value) => globalThis.bert.attention(value, 1, 1),
       text,
@@ -207,7 +207,7 @@ async function testAttention(browser, url) {
     const row = picture.locator(".map-row");
     const before = await row.boundingBox();
     await page.mouse.click(before.x + 5, before.y + before.height * 1.5);
-    assert.equal(await own.getByLabel("Token").inputValue(), "3");
+    assert.equal(await own.getByLabel("Token", { exact: true }).inputValue(), "3");
     assert.ok(await page.isHidden("#message"));
   });
 }
@@ -221,7 +221,7 @@ async function testNames(browser, url) {
     });
     await page.reload();
     await ready(page);
-    await page.getByLabel("Model").selectOption("second");
+    await page.getByLabel("Model", { exact: true }).selectOption("second");
     await page.waitForURL(/model=second/);
     await page.waitForSelector("#message:not([hidden])");
     assert.match(await page.textContent("#message"), /no form for second/);

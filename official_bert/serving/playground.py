@@ -106,7 +106,7 @@ def card(versions: ModelVersions) -> dict[str, Any]:
     model = versions.current
     assert model is not None, versions.name
     default = model.signatures.get(saved_model.DEFAULT_SIGNATURE)
-    outputs = set(default.outputs) if default else set()
+    outputs = set(default.outputs if default else ())
     # A tagger also has an output `labels`.
     if "entities" in outputs:
         outputs.discard("labels")
@@ -124,7 +124,7 @@ def card(versions: ModelVersions) -> dict[str, Any]:
         "version": model.version,
         "kind": kind,
         "what": what,
-        "is_pair": bool(default) and "text_b" in default.inputs,
+        "is_pair": default is not None and "text_b" in default.inputs,
         "has_attention": _ATTENTION in model.signatures,
         "labels": labels.splitlines() if labels else [],
         "do_lower_case": tokenizer.get("do_lower_case"),

@@ -168,6 +168,7 @@ class ServedMaskedLM(ServedEncoder):
         """Hold the `PretrainingModel` of a `Bert`; see `ServedModel`."""
         super().__init__(bert, lengths)
         model, tokenizer = bert.model, bert.tokenizer
+        self._mask = tokenizer.vocab[MASK]  # The head needs it.
 
         def fill(inputs):
             vectors = inputs["vectors"][None]

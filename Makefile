@@ -88,10 +88,14 @@ hosts: $(INSTALLED) ## Train on three hosts of a private network, cut a link, re
 	  { apt-get update && apt-get install --yes --no-install-recommends iproute2; }
 	$(PYTHON) tests/training/hosts.py
 
-browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Chromium
+browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages and the playground in headless Chromium
 	rm -rf $(BROWSER)/exports
 	PYTHONPATH=.:tests $(PYTHON) tests/export/web/browser_cases.py $(BROWSER)/exports
 	node tests/export/web/browser.mjs $(BROWSER) $(BROWSER)/exports \
+	  "$$(command -v chromium)" $(PYTHON)
+	rm -rf $(BROWSER)/served
+	PYTHONPATH=.:tests $(PYTHON) tests/export/web/playground_cases.py $(BROWSER)/served
+	node tests/export/web/playground.mjs $(BROWSER) $(BROWSER)/served \
 	  "$$(command -v chromium)" $(PYTHON)
 
 docs: $(DOCS)/.installed ## Build the documentation site in build/site

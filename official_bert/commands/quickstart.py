@@ -5,7 +5,8 @@
 The steps are: vocabulary, records, pre-training, held-out evaluation, fill-mask
 examples, a figure of the curves, an endpoint with one HTTP query, and a TFLite file
 with one prediction. They take about ten minutes on two cores. Each step prints its
-command, so you can run it yourself.
+command, so you can run it yourself. The last lines show how to open the model in a
+browser.
 """
 
 import json
@@ -53,6 +54,9 @@ PROMPTS = (
 WANTED_ACCURACY_RATIO = 2.0
 WANTED_GAIN = 1.0
 WANTED_PROMPTS = 6
+
+# Folder of the SavedModel in --output_dir.
+EXPORT = "exports/quickstart"
 
 
 def main() -> int:
@@ -112,7 +116,7 @@ def main() -> int:
     )
     right = _show_answers([json.loads(line) for line in answers.splitlines()])
     _step("An endpoint: raw text in, predictions out, over HTTP.")
-    export = f"{folder}/exports/quickstart"
+    export = f"{folder}/{EXPORT}"
     _command("export", f"--model={model}", f"--export_dir={export}")
     _query_endpoint(export)
     _step("A file for devices, and its vector of a sentence.")
@@ -125,7 +129,7 @@ def main() -> int:
         "--format=tflite",
     )
     _query_tflite(tflite)
-    return _verdict(model, right)
+    return _verdict(folder, right)
 
 
 def _hash_of(path):
@@ -199,8 +203,9 @@ def _show_answers(answers):
     return right
 
 
-def _verdict(model, right):
+def _verdict(folder, right):
     """Compare the results with the required ones; return the exit status."""
+    model = f"{folder}/model"
     with open(f"{model}/metrics.jsonl", encoding="utf-8") as lines:
         last = json.loads(lines.readlines()[-1])
     accuracy, loss = last["eval_masked_lm_accuracy"], last["eval_masked_lm_loss"]
@@ -221,4 +226,6 @@ def _verdict(model, right):
         print(f"  {'yes' if passed else 'no '}  {text}")
     print(f"\nThe curves: {model}/training_curves.png")
     print(f"The model:  {model} (official_bert.load('{model}') in Python)")
+    serve = shlex.join([*shown_command("serve"), f"--model={folder}/{EXPORT}"])
+    print(f"\nTry it in a browser: {serve}\nThen open http://localhost:8501/")
     return 0 if all(checks.values()) else 1

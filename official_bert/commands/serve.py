@@ -5,6 +5,8 @@ r"""Serve an export without Docker: a small server with TF Serving's REST API.
     curl -d '{"instances": [{"text": "Wonderful!"}]}' \
         http://127.0.0.1:8501/v1/models/reviews:predict
 
+The page at http://127.0.0.1:8501/ sends requests from a form (the playground).
+
 It serves the newest numbered version in --model. If a newer version is written, the
 server switches to it without interrupting requests. Ctrl-C or SIGTERM stops the server
 after it has answered the requests that it has received.
@@ -188,7 +190,7 @@ def _announce(versions, listener):
     print(
         f"Serving version {versions.current.version} at "
         f"{_address(listener)}/v1/models/{urllib.parse.quote(versions.name)} (Ctrl-C "
-        "stops the server)",
+        f"stops the server; playground: {_address(listener)}/)",
         flush=True,
     )
 

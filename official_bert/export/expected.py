@@ -1,6 +1,6 @@
 """Python predictions in the form of an export's outputs, for comparison.
 
-Each function takes the inputs of a signature, lists of str, and returns a dict
+Each function takes the inputs of a signature as lists, and returns a dict
 of arrays with the names and shapes of the signature's outputs.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from official_bert.checkpoints.model_directory import Bert
-from official_bert.pretrained.fill_mask import fill_mask
+from official_bert.pretrained.fill_mask import encode_with_masks, fill_mask
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
@@ -100,6 +100,32 @@ def of_encoder(
     size = min(length for length in lengths if length >= mask.sum(1).max())
     inputs = {"input_ids": ids[:, :size], "input_mask": mask[:, :size]}
     return {name: value.numpy() for name, value in bert.outputs(inputs).items()}
+
+
+def of_attention(
+    bert: Bert,
+    lengths: Sequence[int],
+    text: Sequence[str],
+    layer: Sequence[int],
+    head: Sequence[int],
+) -> dict[str, np.ndarray]:
+    """Return the outputs of `ServedEncoder.attention`, computed by Python."""
+    rows = [encode_with_masks(bert.tokenizer, one) for one in text]
+    longest = lengths[-1]
+    rows = [
+        ids if len(ids) <= longest else [*ids[: longest - 1], ids[-1]] for ids in rows
+    ]
+    size = min(one for one in lengths if one >= max(map(len, rows), default=0))
+    maps = np.zeros((len(rows), size, size), np.float32)
+    for number, ids in enumerate(rows):
+        # Without padding, as in `attention_maps`.
+        inputs = {"input_ids": np.array([ids], np.int32)}
+        probs = bert.encoder(inputs, output_attention_probs=True)["attention_probs"]
+        chosen = probs[layer[number]][0, head[number]]
+        maps[number, : len(ids), : len(ids)] = chosen
+    names = [[bert.tokenizer.inv_vocab[each] for each in ids] for ids in rows]
+    tokens = [[*row, *[""] * (size - len(row))] for row in names]
+    return {"tokens": _encoded(tokens), "attention_probs": maps}
 
 
 def of_fill_mask(bert: Bert, text: Sequence[str]) -> dict[str, np.ndarray]:

@@ -2,8 +2,9 @@
 
 import itertools
 from collections.abc import Container, Iterable
+from typing import Any
 
-from official_bert.export.saved_model.signatures import FILL_MASK, SERVING
+from official_bert.export.saved_model.signatures import ATTENTION, FILL_MASK, SERVING
 
 TEXTS = (
     "The train left on time, and we had the carriage to ourselves.",
@@ -25,17 +26,20 @@ MASKED = (
 
 def rows_of(
     signature: str, specs: Container[str], lengths: Iterable[int]
-) -> list[dict[str, str | list[str]]]:
+) -> list[dict[str, Any]]:
     """Return sample rows for a signature, some for each padded length.
 
     Returns:
-      list of dict: input name -> str or list of str.
+      list of dict: input name -> str, list of str or int.
     """
     if signature == FILL_MASK:
         return [{"text": text} for text in MASKED]
+    if signature == ATTENTION:
+        sizes = zip((*MASKED, TEXTS[1]), (0, -1, 0), (-1, 0, 0), strict=True)
+        return [{"text": text, "layer": n, "head": m} for text, n, m in sizes]
     texts = [*TEXTS, *(TEXTS[0] * (1 + length // 16) for length in lengths)]
     others = itertools.cycle(reversed(TEXTS))
-    rows: list[dict[str, str | list[str]]] = []
+    rows: list[dict[str, Any]] = []
     for text in texts:
         if "choices" in specs:
             rows.append({"prompt": text, "choices": [TEXTS[0], TEXTS[3], next(others)]})

@@ -4,6 +4,7 @@
     GET  /v1/models/NAME[/versions/N]/metadata    its signatures
     POST /v1/models/NAME[/versions/N]:predict     predictions
     GET  /monitoring/prometheus/metrics           counts and times for Prometheus
+    GET  /                                        the playground, a page
 
 Every error is JSON, {"error": "..."}, with TF Serving's status code. The event loop
 only transfers bytes. A thread pool parses JSON and runs the model; with batching, other
@@ -26,7 +27,13 @@ from absl import logging
 from aiohttp import web
 from google.protobuf import json_format
 
-from official_bert.serving import batching, json_tensors, metrics, predictions
+from official_bert.serving import (
+    batching,
+    json_tensors,
+    metrics,
+    playground,
+    predictions,
+)
 from official_bert.serving.batching_parameters import BatchingParameters
 from official_bert.serving.json_tensors import RequestError
 from official_bert.serving.model_versions import ModelVersions
@@ -99,7 +106,7 @@ class Server:
         """
         app = web.Application(
             client_max_size=self._max_request_bytes,
-            middlewares=[self._with_errors],
+            middlewares=[playground.middleware([self.versions]), self._with_errors],
         )
         app.router.add_get(metrics.PATH, self._show_metrics)
         app.router.add_route("*", "/{path:.*}", self._answer)

@@ -128,7 +128,7 @@ def test_from_the_start_through_a_new_version_to_sigterm(servers):
     headers = "official_bert.export.web.headers"
     modules -= {"official_bert.export", "official_bert.export.web", headers}
     parts = {name.split(".")[1] for name in modules}
-    files = {"errors", "files", "lease", "machine", "object_store"}
+    files = {"constants", "errors", "files", "lease", "machine", "object_store"}
     assert parts == {"command_line", "commands", "serving", *files}
 
 

@@ -389,7 +389,7 @@ def test_a_path_that_is_none(own_url):
     assert_error(ask(own_url, "OPTIONS", "*"), 404, None)
 
 
-@pytest.mark.parametrize("path", ["/", "/v2/models/answers", "/favicon.ico", "/v1"])
+@pytest.mark.parametrize("path", ["/none", "/v2/models/answers", "/favicon.ico", "/v1"])
 def test_other_paths_are_not_found(own_url, path):
     assert_error(ask(own_url, "GET", path), 404, "Not found")
 

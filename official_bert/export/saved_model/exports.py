@@ -20,7 +20,12 @@ from official_bert.export.saved_model.encoder import (
     ServedMaskedLM,
 )
 from official_bert.export.saved_model.ner import ServedTagger
-from official_bert.export.saved_model.signatures import FILL_MASK, SERVING, Signature
+from official_bert.export.saved_model.signatures import (
+    ATTENTION,
+    FILL_MASK,
+    SERVING,
+    Signature,
+)
 from official_bert.export.saved_model.squad import ServedSquad
 from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tasks.choice.predictor import ChoicePredictor
@@ -44,7 +49,7 @@ class Export:
         of outputs.
       signatures: dict of name -> `Signature`.
       answers: dict of signature name -> function that computes the expected
-        outputs in Python. It takes the same inputs as lists of str, and returns
+        outputs in Python. It takes the same inputs as lists, and returns
         a dict of arrays with the outputs' names and shapes.
       labels: names of the classes, tags or types, or ().
       tokenizer: `FullTokenizer`.
@@ -97,7 +102,10 @@ def open_export(
         lengths = sources.up_to(lengths, longest)
         served = ServedMaskedLM if has_head else ServedEncoder
         module = served(source, lengths, tokenizer_ops)
-        answers = {SERVING: functools.partial(expected.of_encoder, source, lengths)}
+        answers = {
+            SERVING: functools.partial(expected.of_encoder, source, lengths),
+            ATTENTION: functools.partial(expected.of_attention, source, lengths),
+        }
         if has_head:
             answers[FILL_MASK] = functools.partial(expected.of_fill_mask, source)
         keras_model = source.encoder

@@ -74,5 +74,6 @@ def _graph_tokenizer(
     tokenizer: FullTokenizer, tokenizer_ops: str
 ) -> GraphTokenizer | TfTextTokenizer:
     """Return a `FullTokenizer` as a graph, with the given operations."""
-    kinds = {CORE_OPS: GraphTokenizer, TF_TEXT_OPS: TfTextTokenizer}
-    return kinds[tokenizer_ops](tokenizer.vocab, tokenizer.do_lower_case)
+    if tokenizer_ops == TF_TEXT_OPS:
+        return TfTextTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
+    return GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)

@@ -10,6 +10,7 @@ from official_bert.export.saved_model.rows import placed, row_lengths
 
 SERVING, TOKENS = "serving_default", "tokens"
 EXAMPLES, FILL_MASK = "examples", "fill_mask"
+ATTENTION = "attention"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,8 +1,9 @@
-// The page: loads the model, runs it and shows the results.
+// The page: opens the model, runs it and shows the results.
 //
-// Query parameters: ?accelerator=wasm or webgpu; ?threads=0 turns threads off.
+// Query parameters: ?accelerator=wasm or webgpu; ?threads=0 turns threads off;
+// ?model=NAME on a server with several models.
 
-import { missingFeature, openBert } from "./bert.js";
+import * as backend from "./backend.js";
 import { taskOf } from "./tasks.js";
 import { element, modelCard } from "./views.js";
 
@@ -12,24 +13,34 @@ const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 let running = null; // the AbortController of the current run
 
 async function start() {
-  const missing = missingFeature();
-  if (missing) {
-    fail(missing);
-    return;
-  }
+  showFooter();
   const query = new URLSearchParams(location.search);
   try {
-    const bert = await openBert(new URL("./", location.href), {
-      accelerator: query.get("accelerator") ?? "auto",
-      threads: query.get("threads") !== "0",
-      onProgress: showLoaded,
-    });
+    const { bert, names } = await backend.openModel(query, showLoaded);
     globalThis.bert = bert; // for the browser's console
+    showNames(names, bert.card.name);
     showModel(bert);
     await keepForOffline();
   } catch (error) {
     fail(`The model cannot be loaded: ${error.message ?? error}`);
   }
+}
+
+function showFooter() {
+  at("privacy").textContent = backend.PRIVACY;
+  const links = backend.LINKS.map(([text, href]) => element("a", { href }, text));
+  at("links").append(...links.flatMap((link, index) => (index ? [" · ", link] : [link])));
+}
+
+// Lists the models if there are several.
+function showNames(names, name) {
+  const options = names.map((value) => element("option", { value }, value));
+  at("model").append(...options);
+  at("model").value = name;
+  at("model-box").hidden = names.length < 2;
+  at("model").addEventListener("change", () => {
+    location.search = new URLSearchParams({ model: at("model").value });
+  });
 }
 
 function fail(text) {
@@ -58,6 +69,11 @@ function showLoaded(part) {
 function showModel(bert) {
   const { card, backend } = bert;
   const task = taskOf(card);
+  if (!task) {
+    throw new Error(
+      `this page has no form for ${card.name}. Send requests to its address.`,
+    );
+  }
   document.title = card.name;
   at("name").textContent = card.name;
   at("what").textContent = card.what;
@@ -90,7 +106,10 @@ function showModel(bert) {
   at("text").focus();
 }
 
-function nameOf({ accelerator, threads, note }) {
+function nameOf({ accelerator, threads, note, version }) {
+  if (accelerator === "server") {
+    return `Server, version ${version}`;
+  }
   if (accelerator === "webgpu") {
     return note ? "WebGPU and WebAssembly" : "WebGPU";
   }
@@ -181,7 +200,7 @@ function duration(milliseconds) {
 // The service worker stores the files that the page has loaded. It needs HTTPS or
 // localhost.
 async function keepForOffline() {
-  if (!isSecureContext || !navigator.serviceWorker) {
+  if (!backend.WORKS_OFFLINE || !isSecureContext || !navigator.serviceWorker) {
     return;
   }
   await navigator.serviceWorker.register("service_worker.js");

@@ -1,5 +1,6 @@
 // Content of the page for each kind of model: fields, examples, and the call.
 
+import { attentionOf } from "./attention.js";
 import * as views from "./views.js";
 
 const TRAIN =
@@ -75,10 +76,8 @@ export const TASKS = {
       { text: "Can I pay with Visa?", texts: QUESTIONS },
       { text: "The train left Lisbon on time.", texts: "The departure was punctual." },
     ],
-    run: async (bert, { text, texts }, options) => {
-      const lines = texts.split("\n").filter((line) => line.trim());
-      return views.matches(await bert.search(text, lines, 50, options));
-    },
+    run: async (bert, { text, texts }, options) =>
+      views.matches(await bert.search(text, linesOf(texts), 50, options)),
   },
   fill_mask: {
     fields: [
@@ -89,7 +88,9 @@ export const TASKS = {
       { text: "Paris is the [MASK] of [MASK]." },
     ],
     run: async (bert, { text }, options) =>
-      views.masks(await bert.fillMask(text, 5, options), text),
+      withAttention(bert, views.masks(await bert.fillMask(text, 5, options), text), [
+        { label: "Text", text },
+      ]),
   },
   encoder: {
     fields: [
@@ -107,9 +108,42 @@ export const TASKS = {
       },
     ],
     run: async (bert, { text, textB }, options) =>
-      views.cosine(await bert.similarity(text, textB, options)),
+      withAttention(bert, views.cosine(await bert.similarity(text, textB, options)), [
+        { label: "First text", text },
+        { label: "Second text", text: textB },
+      ]),
+  },
+  // Only on a server.
+  multiple_choice: {
+    fields: [
+      { id: "text", label: "Beginning", rows: 3 },
+      { id: "texts", label: "Choices", rows: 5, hint: "One choice per line." },
+    ],
+    examples: [
+      {
+        text: "The train stops at the station, and the doors open.",
+        texts: "The passengers get off.\nThe train flies away.\nThe station eats lunch.",
+      },
+      {
+        text: "She pours the dough into the pan.",
+        texts: "She reads the pan.\nThe pancake browns slowly.\nThe dough calls a taxi.",
+      },
+    ],
+    run: async (bert, { text, texts }, options) =>
+      views.classification(await bert.choose(text, linesOf(texts), options)),
   },
 };
+
+// Adds the attention map of a text, if the model's outputs have one.
+function withAttention(bert, shown, texts) {
+  return bert.card.has_attention && bert.card.config
+    ? [...shown, attentionOf(bert, texts)]
+    : shown;
+}
+
+function linesOf(texts) {
+  return texts.split("\n").filter((line) => line.trim());
+}
 
 /** Returns the entry of `TASKS` for a model card. */
 export function taskOf(card) {

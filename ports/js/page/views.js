@@ -13,23 +13,24 @@ export function percent(value) {
   return `${(100 * value).toFixed(1)} %`;
 }
 
-/** Returns a list of labels with bars; rows are {label, value, isBest, text}. */
+/**
+ * Returns a list of labels with bars; rows are {label, value, isBest, text}. A row
+ * without a value has no bar.
+ */
 export function bars(rows) {
   const list = element("ol", { className: "bars" });
-  for (const { label, value, isBest = false, text = percent(value) } of rows) {
+  for (const { label, value, isBest = false, text } of rows) {
+    const name = element("span", { className: "label", dir: "auto" }, label);
+    const item = element("li", { className: isBest ? "best" : "" }, name);
+    list.append(item);
+    if (value === undefined) {
+      continue;
+    }
     const fill = element("div", { className: "fill" });
     fill.style.width = `${Math.min(1, Math.max(0, value)) * 100}%`;
     const track = element("div", { className: "track" }, fill);
     track.setAttribute("aria-hidden", "true");
-    list.append(
-      element(
-        "li",
-        { className: isBest ? "best" : "" },
-        element("span", { className: "label", dir: "auto" }, label),
-        element("span", { className: "number" }, text),
-        track,
-      ),
-    );
+    item.append(element("span", { className: "number" }, text ?? percent(value)), track);
   }
   return list;
 }
@@ -68,7 +69,14 @@ export function answer(result, context) {
     value: one.probability,
     isBest: one.start === start && one.end === end,
   }));
-  return [headline(text || "No answer"), shown, bars(rows)];
+  const scores = [`Score ${result.score.toFixed(2)}`];
+  if (result.nullScore !== null) {
+    scores.push(`score of no answer ${result.nullScore.toFixed(2)}`);
+  }
+  const more = rows.length
+    ? bars(rows)
+    : element("p", { className: "quiet" }, scores.join(", "));
+  return [headline(text || "No answer"), shown, more];
 }
 
 /** Returns the elements of entities in their text. */
@@ -135,19 +143,30 @@ export function matches(found) {
 
 /** Fills the model card, a <dl>. */
 export function modelCard(list, card, backend) {
+  const rows =
+    backend.accelerator === "server"
+      ? servedRows(card, backend)
+      : browserRows(card, backend);
+  list.replaceChildren();
+  for (const [name, value] of Object.entries(rows)) {
+    if (value) {
+      list.append(
+        element("div", {}, element("dt", {}, name), element("dd", {}, String(value))),
+      );
+    }
+  }
+}
+
+function browserRows(card, backend) {
   const { architecture: size, score } = card;
   const threads = `${backend.threads} ${backend.threads === 1 ? "thread" : "threads"}`;
   const isGpu = backend.accelerator === "webgpu";
-  const rows = {
+  return {
     Task: card.what,
     "Runs on": isGpu ? "WebGPU" : `WebAssembly, ${threads}`,
     Note: backend.note && `${isGpu ? "" : "Not on the GPU: "}${backend.note}`,
-    Architecture:
-      `${size.layers} layers, hidden size ${size.hidden_size}, ` +
-      `${size.heads} attention heads`,
-    Vocabulary:
-      `${size.vocabulary.toLocaleString("en")} tokens, ` +
-      (card.do_lower_case ? "lower-cased" : "cased"),
+    Architecture: architecture(size.layers, size.hidden_size, size.heads),
+    Vocabulary: vocabulary(size.vocabulary, card.do_lower_case),
     "Longest input": `${card.lengths[card.lengths.length - 1]} tokens`,
     Labels: card.labels.slice(0, 20).join(", "),
     File: `${(card.model_bytes / 1e6).toFixed(1)} MB, ${card.quantization}`,
@@ -158,12 +177,30 @@ export function modelCard(list, card, backend) {
     "Training steps": card.global_step,
     "Made with": card.made_with,
   };
-  list.replaceChildren();
-  for (const [name, value] of Object.entries(rows)) {
-    if (value) {
-      list.append(
-        element("div", {}, element("dt", {}, name), element("dd", {}, String(value))),
-      );
-    }
-  }
+}
+
+function servedRows({ config, ...card }, { version }) {
+  return {
+    Task: card.what,
+    "Runs on": `This server, version ${version}`,
+    "Address for requests": `v1/models/${card.name}:predict`,
+    Architecture:
+      config &&
+      architecture(
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.num_attention_heads,
+      ),
+    Vocabulary: card.vocabulary && vocabulary(card.vocabulary, card.do_lower_case),
+    Labels: card.labels.slice(0, 20).join(", "),
+  };
+}
+
+function architecture(layers, size, heads) {
+  return `${layers} layers, hidden size ${size}, ${heads} attention heads`;
+}
+
+function vocabulary(count, isLowerCased) {
+  const casing = isLowerCased ? "lower-cased" : "cased";
+  return `${count.toLocaleString("en")} tokens, ${casing}`;
 }

@@ -121,7 +121,8 @@ def _data_flags(folder):
     parts = {}
     for name in ("train_file", "dev_file", "test_file"):
         if path := FLAGS[name].value:
-            header, *rows = pathlib.Path(path).read_text("utf-8").splitlines(True)
+            text = pathlib.Path(path).read_text("utf-8")
+            header, *rows = text.rstrip("\n").split("\n")
             # The files are sorted by source, so their beginnings are no fair sample.
             random.Random(0).shuffle(rows)
             parts[name] = header, rows, pathlib.Path(path).suffix
@@ -132,7 +133,8 @@ def _data_flags(folder):
     found = {}
     for name, (header, rows, suffix) in parts.items():
         found[name] = folder / f"{name}{suffix}"
-        found[name].write_text("".join([header, *rows[: FLAGS.max_rows]]), "utf-8")
+        lines = [header, *rows[: FLAGS.max_rows], ""]
+        found[name].write_text("\n".join(lines), "utf-8")
     return found
 
 

@@ -46,20 +46,21 @@ def is_joinable(signature: meta_graph_pb2.SignatureDef) -> bool:
 def group_key(arrays: Arrays) -> Hashable:
     """Return what two requests must share to be joined: shapes, and length of texts.
 
-    Texts are similar if their longest has the same number of bits in its length.
+    The longest texts of two requests with the same key differ by a factor of at most
+    1.42, or have fewer than 128 bytes.
     """
     return tuple(
-        (name, array.shape[1:], _bits_of_longest(array))
+        (name, array.shape[1:], _length_class(array))
         for name, array in sorted(arrays.items())
     )
 
 
-def _bits_of_longest(array):
+def _length_class(array):
     if array.dtype != object or not array.size:
         return None
-    # Texts of up to 64 bytes are alike: their rows have few tokens.
     longest = max(len(text) for text in array.ravel())
-    return max(longest.bit_length(), 7)
+    # The bits of the square grow at each factor of the square root of two.
+    return max((longest**2).bit_length(), 14)
 
 
 @dataclasses.dataclass(eq=False)

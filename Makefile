@@ -145,10 +145,17 @@ $(PLANNED)/.installed: requirements.txt pyproject.toml
 	@touch $@
 
 $(SPARK)/.installed: requirements.txt pyproject.toml
+	@if ! command -v java >/dev/null && [ -z "$$JAVA_HOME" ]; then \
+	  echo "Installing Java 17."; \
+	  if [ "$$(id -u)" = 0 ]; then sudo=""; else sudo=sudo; fi; \
+	  $$sudo apt-get update && $$sudo apt-get install --yes \
+	    --no-install-recommends openjdk-17-jre-headless; \
+	fi
 	@echo "Installing Spark and TensorFlow into $(SPARK) (4 GB of disk)."
 	@$(FIND_PYTHON); $$python -m venv --clear $(SPARK)
 	$(SPARK)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  -r requirements.txt --editable '.[spark]' pytest
+	@touch $@
 
 # The packages of the extra `docs` alone: they are small, and need no TensorFlow.
 DOCS_PACKAGES = -c 'import tomllib; \

@@ -18,20 +18,17 @@ import contextlib
 import itertools
 import json
 import pathlib
-import random
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import aiohttp  # noqa: E402
 from absl import flags  # noqa: E402
 
+from benchmarks import load_clients  # noqa: E402
 from benchmarks.peers import environment  # noqa: E402
 from benchmarks.served import served  # noqa: E402
 from official_bert.command_line.flag_values import require  # noqa: E402
@@ -66,16 +63,7 @@ PEERS = {
 }
 # Kind of text -> least and most words.
 NUM_WORDS = {"short": (6, 20), "long": (150, 330)}
-# Texts of each kind; a client's next text is the next in this list.
-NUM_TEXTS = 256
 TOLERANCE = 1e-5
-# A request that waits this long ends the measurement with an error.
-TIMEOUT_S = 60
-SENTENCE = (
-    "the train left on time and we had the carriage to ourselves so we slept until "
-    "the guard came by with coffee which was better than the one at the station "
-    "although nobody had expected anything of a Sunday in November"
-)
 
 
 def main():
@@ -86,18 +74,33 @@ def main():
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
         urls = _start_all(stack, folder, python)
-        texts = {kind: texts_of(*words) for kind, words in NUM_WORDS.items()}
-        difference = asyncio.run(largest_difference(urls, texts))
+        texts = {
+            kind: load_clients.texts_of(*words, FLAGS.seed)
+            for kind, words in NUM_WORDS.items()
+        }
+        difference = asyncio.run(load_clients.largest_difference(urls, texts))
         if difference > TOLERANCE:
             raise UserError(
                 f"The servers' probabilities differ by {difference:.1e}, more than "
                 f"{TOLERANCE}. They do not serve the same model."
             )
         rows = []
+        limits = (FLAGS.rounds, FLAGS.seconds, FLAGS.num_requests)
         for kind, count in itertools.product(texts, clients):
-            rows += _alternate(urls, kind, texts[kind], count)
+            for row in load_clients.alternate(urls, texts[kind], count, *limits):
+                rows.append({"texts": kind} | row)
+                _show(rows[-1])
     result = {"rows": rows, "largest_difference": difference}
     pathlib.Path(FLAGS.output).write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+
+
+def _show(row):
+    print(
+        "{texts:5} {clients:3} {server:22} {texts_per_second:7.1f} texts/s  "
+        "p50 {p50_ms:7.1f} ms  p99 {p99_ms:7.1f} ms  serve.py / it {ratio:.2f} "
+        "({least_ratio:.2f}-{greatest_ratio:.2f})".format(**row),
+        flush=True,
+    )
 
 
 def _start_all(stack, folder, python):
@@ -141,125 +144,6 @@ def _peer(command):
     finally:
         server.terminate()
         server.communicate()
-
-
-def texts_of(least, most):
-    """Return `NUM_TEXTS` texts of `least` to `most` words."""
-    draw = random.Random(FLAGS.seed)
-    words = SENTENCE.split()
-    return [
-        " ".join(draw.choices(words, k=draw.randint(least, most)))
-        for _ in range(NUM_TEXTS)
-    ]
-
-
-async def largest_difference(urls, texts):
-    """Return the largest difference of a probability from the first server's."""
-    largest = 0.0
-    async with _session() as session:
-        for group in texts.values():
-            found = []
-            for url in urls.values():
-                # Sent at once, so that servers with batches join them.
-                calls = [_ask(session, url, _body(text)) for text in group[:32]]
-                found.append(list(map(_probabilities, await asyncio.gather(*calls))))
-            for other in found[1:]:
-                for row, expected in zip(other, found[0], strict=True):
-                    pairs = zip(row, expected, strict=True)
-                    largest = max(largest, *(abs(one - two) for one, two in pairs))
-    return largest
-
-
-def _probabilities(body):
-    return json.loads(body)["predictions"][0]["probabilities"]
-
-
-def _session():
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),
-        timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
-    )
-
-
-def _body(text):
-    return json.dumps({"instances": [text]}).encode()
-
-
-async def _ask(session, url, body):
-    async with session.post(f"{url}:predict", data=body) as response:
-        content = await response.read()
-        if response.status != 200:
-            raise UserError(f"{url} returned {response.status}: {content[:200]!r}")
-        return content
-
-
-async def measure(url, bodies, clients, seconds, num_requests):
-    """Send requests for some time; return (milliseconds of each, texts per second).
-
-    Args:
-      url: of the model.
-      bodies: list of the requests' bodies; all clients together repeat them.
-      clients: number of clients; each waits for its response.
-      seconds: after this time, no client sends another request.
-      num_requests: limit of all requests.
-    """
-    times: list[float] = []
-    turn = itertools.islice(itertools.cycle(bodies), num_requests)
-
-    async def client(session, end):
-        for body in turn:
-            start = time.perf_counter()
-            if start >= end:
-                return
-            await _ask(session, url, body)
-            times.append(1000 * (time.perf_counter() - start))
-
-    async with _session() as session:
-        start = time.perf_counter()
-        calls = [client(session, start + seconds) for _ in range(clients)]
-        await asyncio.gather(*calls)
-        return times, len(times) / (time.perf_counter() - start)
-
-
-def _alternate(urls, kind, texts, clients):
-    """Return a row of numbers for each server, measured alternately."""
-    bodies = list(map(_body, texts))
-    times: dict = {name: [] for name in urls}
-    rates: dict = {name: [] for name in urls}
-    for number in range(FLAGS.rounds + 1):
-        # The first round is a short warm-up.
-        seconds = FLAGS.seconds if number else min(FLAGS.seconds, 1.5)
-        for name, url in urls.items():
-            found, rate = asyncio.run(
-                measure(url, bodies, clients, seconds, FLAGS.num_requests)
-            )
-            if number:
-                times[name] += found
-                rates[name].append(rate)
-    rows = []
-    for name in urls:
-        pairs = zip(rates[OURS], rates[name], strict=True)
-        ratios = [ours / theirs for ours, theirs in pairs]
-        cuts = statistics.quantiles(times[name], n=100, method="inclusive")
-        row = {
-            "texts": kind,
-            "clients": clients,
-            "server": name,
-            "texts_per_second": statistics.median(rates[name]),
-            "p50_ms": cuts[49],
-            "p99_ms": cuts[98],
-            "ratio": statistics.median(ratios),
-            "least_ratio": min(ratios),
-            "greatest_ratio": max(ratios),
-        }
-        rows.append(row)
-        print(
-            f"{kind:5} {clients:3} {name:22} {row['texts_per_second']:7.1f} texts/s  "
-            f"p50 {row['p50_ms']:7.1f} ms  p99 {row['p99_ms']:7.1f} ms  "
-            f"{OURS} / it {row['ratio']:.2f} ({min(ratios):.2f}-{max(ratios):.2f})",
-            flush=True,
-        )
-    return rows
 
 
 if __name__ == "__main__":

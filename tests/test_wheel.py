@@ -65,7 +65,7 @@ def files_of(*folders):
 
 def test_the_wheel_has_the_package_and_what_it_reads(names):
     own = {name for name in names if name.startswith("official_bert/")}
-    page = files_of("ports/js/bert", "ports/js/page")
+    page = files_of("ports/js/bert", "ports/js/page", "ports/js/playground")
     scripts = {f"ports/js/{name}" for name in ("tokenizer.js", "bert.js", "bert.d.ts")}
     added = {*files_of("configs"), *page, *scripts, "LICENSE"}
     assert {"configs/tiny.flags", "configs/glue/mrpc.flags"} <= added

@@ -8,12 +8,11 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from absl import flags
 
-from benchmarks import load
+from benchmarks import load_clients
 from official_bert.errors import UserError
 
-FLAGS = flags.FLAGS
+A_BODY = [load_clients.body_of("a")]
 Measured = collections.namedtuple("Measured", "url texts most")
 
 
@@ -64,18 +63,12 @@ def constant(*probabilities):
     return lambda texts: (200, rows)
 
 
-@pytest.fixture(autouse=True)
-def _flags():
-    if not FLAGS.is_parsed():
-        FLAGS(["load.py"])
-
-
 def measured(url, bodies, **settings):
-    return asyncio.run(load.measure(url, bodies, **settings))
+    return asyncio.run(load_clients.measure(url, bodies, **settings))
 
 
 def test_requests_are_limited_in_number():
-    bodies = [load._body(text) for text in "abc"]
+    bodies = [load_clients.body_of(text) for text in "abc"]
     with running(constant(0.5)) as server:
         times, rate = measured(
             server.url, bodies, clients=2, seconds=60, num_requests=7
@@ -90,7 +83,11 @@ def test_requests_are_limited_in_number():
 def test_requests_are_limited_in_time():
     with running(constant(0.5)) as server:
         times, rate = measured(
-            server.url, [load._body("a")], clients=1, seconds=0.3, num_requests=10**6
+            server.url,
+            A_BODY,
+            clients=1,
+            seconds=0.3,
+            num_requests=10**6,
         )
     assert 1 <= len(times) <= 60
     assert rate < 1 / 0.005
@@ -98,7 +95,13 @@ def test_requests_are_limited_in_time():
 
 def test_clients_wait_for_their_responses():
     with running(constant(0.5), delay=0.05) as server:
-        measured(server.url, [load._body("a")], clients=8, seconds=60, num_requests=80)
+        measured(
+            server.url,
+            A_BODY,
+            clients=8,
+            seconds=60,
+            num_requests=80,
+        )
     assert 4 <= server.most[0] <= 8
 
 
@@ -107,35 +110,39 @@ def test_an_error_of_the_server_ends_the_measurement():
         running(lambda texts: (503, {"error": "full"})) as server,
         pytest.raises(UserError, match="returned 503: .*full"),
     ):
-        measured(server.url, [load._body("a")], clients=2, seconds=9, num_requests=9)
+        measured(
+            server.url,
+            A_BODY,
+            clients=2,
+            seconds=9,
+            num_requests=9,
+        )
 
 
 def test_difference_of_two_servers():
     with running(constant(0.5, 0.5)) as one, running(constant(0.25, 0.75)) as other:
         urls = {"one": one.url, "other": other.url}
         texts = {"short": ["a", "b"]}
-        assert asyncio.run(load.largest_difference(urls, texts)) == 0.25
+        assert asyncio.run(load_clients.largest_difference(urls, texts)) == 0.25
         assert sorted(one.texts) == sorted(other.texts) == ["a", "b"]
         del urls["other"]
-        assert asyncio.run(load.largest_difference(urls, texts)) == 0
+        assert asyncio.run(load_clients.largest_difference(urls, texts)) == 0
 
 
 def test_texts_have_their_lengths_and_depend_on_the_seed():
-    texts = load.texts_of(6, 20)
-    assert len(texts) == load.NUM_TEXTS
+    texts = load_clients.texts_of(6, 20, 1)
+    assert len(texts) == load_clients.NUM_TEXTS
     assert {len(text.split()) for text in texts} == set(range(6, 21))
-    assert texts == load.texts_of(6, 20)
-    assert texts != load.texts_of(6, 21)
+    assert texts == load_clients.texts_of(6, 20, 1)
+    assert texts != load_clients.texts_of(6, 21, 1)
 
 
-def test_rows_have_the_ratio_to_ours(monkeypatch, capsys):
-    monkeypatch.setattr(FLAGS["rounds"], "value", 2)
-    monkeypatch.setattr(FLAGS["seconds"], "value", 0.3)
+def test_rows_have_the_ratio_to_the_first():
     with running(constant(1), 0.002) as fast, running(constant(1), 0.04) as slow:
-        urls = {load.OURS: fast.url, load.ONNX: slow.url}
-        ours, theirs = load._alternate(urls, "short", ["a"], 2)
+        urls = {"fast": fast.url, "slow": slow.url}
+        ours, theirs = load_clients.alternate(urls, ["a"], 2, 2, 0.3, 1000)
+    assert [ours["server"], theirs["server"]] == ["fast", "slow"]
     assert ours["ratio"] == ours["least_ratio"] == 1
     assert theirs["ratio"] > 2
     assert theirs["texts_per_second"] < 2 / 0.04
     assert 40 < theirs["p50_ms"] <= theirs["p99_ms"]
-    assert "ONNX Runtime" in capsys.readouterr().out

@@ -104,7 +104,7 @@ def test_tables(results):
     ]
     # 900,000 steps of 75 ms are 18.75 hours, on 16 chips.
     assert base.endswith(
-        "| yes | 3.40 of 16.9 GB | 61.5 GB | 200 GB | 75 ms | memory | 0.78 days "
+        "| yes | 3.40 of 16.9 GB | 61.5 GB | 200 GB | 75 ms | memory | 19 hours "
         "| 300.0 |"
     )
     assert len(found["one chip"]) == 2 + 6

@@ -111,9 +111,9 @@ def test_a_failing_command_stops_a_notebook(tmp_path):
 
 
 def test_stored_outputs_have_no_progress_bars_and_no_home(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/kim")
+    monkeypatch.setenv("HOME", "/homes/kim")
     text = (
-        "loading /home/kim/x\r\n 10%|# | 1/9\r 90%|##| 8/9\rstep 9 done\r\n"
+        "loading /homes/kim/x\r\n 10%|# | 1/9\r 90%|##| 8/9\rstep 9 done\r\n"
         "reading: 100%|##| 9/9\n"
         "I0000 00:00 oneDNN\nend"
     )

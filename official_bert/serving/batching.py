@@ -47,7 +47,7 @@ def group_key(arrays: Arrays) -> Hashable:
     """Return what two requests must share to be joined: shapes, and length of texts.
 
     The longest texts of two requests with the same key differ by a factor of at most
-    1.42, or have fewer than 128 bytes.
+    1.19, or have fewer than 128 bytes.
     """
     return tuple(
         (name, array.shape[1:], _length_class(array))
@@ -59,8 +59,8 @@ def _length_class(array):
     if array.dtype != object or not array.size:
         return None
     longest = max(len(text) for text in array.ravel())
-    # The bits of the square grow at each factor of the square root of two.
-    return max((longest**2).bit_length(), 14)
+    # The bits of this power grow at each factor of the fourth root of two.
+    return max((longest**4).bit_length(), 28)
 
 
 @dataclasses.dataclass(eq=False)

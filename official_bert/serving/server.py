@@ -46,6 +46,8 @@ _PATH = re.compile(
 )
 # Versions are 64-bit numbers.
 _HIGHEST_VERSION = 2**63 - 1
+# Limits of a request that the event loop reads and answers itself.
+_SMALL_BYTES, _SMALL_ROWS = 8192, 16
 # Seconds to send a response at shutdown, in addition to the request's timeout.
 _GRACE_S = 5
 # aiohttp logs a traceback for each connection that does not use HTTP. This module logs
@@ -207,6 +209,13 @@ class Server:
 
     async def _predict(self, name, version, body):
         """Return the response to a `:predict` request."""
+        if self._batcher and len(body) <= _SMALL_BYTES:
+            # Reading it here takes less time than a change of threads.
+            prepared = predictions.prepare(self.versions.get(name, version), body)
+            is_small = predictions.num_rows(prepared.arrays) <= _SMALL_ROWS
+            if prepared.is_joinable and is_small:
+                outputs = await self._finished(self._submit(prepared))
+                return predictions.respond(prepared, outputs)
         bodies = [body]
         try:
             # The pool keeps canceled functions for a while, so they hold no body.
@@ -225,12 +234,16 @@ class Server:
         prepared = predictions.prepare(self.versions.get(name, version), bodies.pop())
         if not self._batcher or not prepared.is_joinable:
             return predictions.respond(prepared, self._run(prepared, prepared.arrays))
-        outputs = self._batcher.submit(
+        return prepared, self._submit(prepared)
+
+    def _submit(self, prepared):
+        """Return the future of the outputs of a request that may be joined."""
+        assert self._batcher
+        return self._batcher.submit(
             lambda arrays: self._run(prepared, arrays),
             (prepared.model, prepared.signature),
             prepared.arrays,
         )
-        return prepared, outputs
 
     def _run(self, prepared, arrays):
         """Run the signature of a request."""

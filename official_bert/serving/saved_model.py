@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from official_bert.serving.json_tensors import RequestError
-from official_bert.tokenization.graph_tf_text import OPS, import_tf_text
+from official_bert.tf_text import OPS, import_tf_text
 
 FILE = "saved_model.pb"
 # Begins the names of other operations of TensorFlow Text.

@@ -10,12 +10,12 @@ string.
 import functools
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from official_bert.errors import UserError
+from official_bert.tf_text import import_tf_text
 from official_bert.tokenization.graph import (
     COLUMNS,
     GraphTokenizer,
@@ -37,8 +37,6 @@ from official_bert.tokenization.wordpiece import (
     UNKNOWN,
 )
 
-# The operations of the kernels, as in a graph.
-OPS = ("FastBertNormalize", "FastWordpieceTokenizeWithOffsets")
 # The kernel limits words in bytes. No character has more than four.
 MAX_BYTES_PER_WORD = 4 * MAX_INPUT_CHARS_PER_WORD
 # Some characters that end a word: ASCII whitespace and punctuation, and most of
@@ -245,23 +243,3 @@ def _is_possible(piece, simple):
 def _model_variable(model):
     """Return a serialized model as a variable, which an export stores only once."""
     return table(np.frombuffer(model, np.uint8))
-
-
-def import_tf_text(what: str) -> Any:
-    """Return the module `tensorflow_text`, whose import registers its operations.
-
-    Args:
-      what: what needs it, for the message.
-
-    Raises:
-      UserError: it is not installed, or does not fit TensorFlow.
-    """
-    try:
-        import tensorflow_text
-    except (ImportError, tf.errors.NotFoundError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise UserError(
-            f"{what} needs TensorFlow Text, which cannot be imported ({reason}). Run: "
-            "pip install tensorflow-text"
-        ) from error
-    return tensorflow_text

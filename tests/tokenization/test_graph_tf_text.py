@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from marks import slow
 from places import MINI
 
+from official_bert import tf_text
 from official_bert.errors import UserError
-from official_bert.tokenization import graph_tf_text
 from official_bert.tokenization.graph_tf_text import (
     TfTextTokenizer,
     exact_characters,
@@ -202,7 +202,7 @@ def test_a_piece_that_is_too_long_for_the_kernel(tmp_path):
 def test_without_tensorflow_text(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_text", None)
     with pytest.raises(UserError, match="pip install tensorflow-text") as caught:
-        graph_tf_text.import_tf_text("This model")
+        tf_text.import_tf_text("This model")
     assert str(caught.value).startswith("This model needs TensorFlow Text")
 
 
@@ -211,4 +211,4 @@ def test_the_mini_vocabulary_has_its_own_graph():
     concrete = both.function.get_concrete_function()
     graph = concrete.graph.as_graph_def()
     nodes = [*graph.node, *(n for f in graph.library.function for n in f.node_def)]
-    assert {*graph_tf_text.OPS} <= {node.op for node in nodes}
+    assert {*tf_text.OPS} <= {node.op for node in nodes}

@@ -21,7 +21,7 @@ LABELS_FILE = "labels.txt"
 EXPORTED_TASKS = (CLASSIFIER, SQUAD, NER, MULTIPLE_CHOICE, EMBEDDING)
 # Rows are padded to the first of these that fits; see `rows.Layout`.
 LENGTHS = (16, 32, 64, 128, 256, 512)
-# A SavedModel has one graph for all lengths, so many of them cost nothing. Rows get at
+# A SavedModel has one graph for all lengths, so more lengths cost nothing. Rows get at
 # most 31 positions of padding; those of up to 64 tokens at most 7.
 SERVER_LENGTHS = (*range(8, 65, 8), *range(80, 257, 16), *range(288, 513, 32))
 

@@ -181,7 +181,7 @@ class Batcher:
         if len(batch) > 1:
             try:
                 results = self._joined(batch)
-            except Exception:  # Of one request; the others must not fail with it.
+            except Exception:  # One invalid request must not fail the others.
                 results = None
             if results:
                 for one, outputs in zip(batch, results, strict=True):

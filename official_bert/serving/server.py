@@ -7,8 +7,9 @@
     GET  /                                        the playground, a page
 
 Every error is JSON, {"error": "..."}, with TF Serving's status code. The event loop
-only transfers bytes. A thread pool parses JSON and runs the model; with batching, other
-threads run the model for several requests together.
+transfers bytes and reads small requests that can be joined. A thread pool parses the
+other requests and runs the model for them. The threads of `Batcher` run the model for
+joined requests.
 """
 
 import asyncio

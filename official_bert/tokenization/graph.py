@@ -118,7 +118,7 @@ def two_ways(
 
 
 def _with_others(texts, is_easy, names, easy, others):
-    """Return what `easy` returns, for texts of which some need `others`."""
+    """Return what `easy` returns. Some of the texts need `others`."""
     lengths, flat = easy(tf.where(is_easy, texts, ""), len(names) > 1)
     columns = others(take(~is_easy, texts)[0], names)
     # The row of each text in the columns of easy texts and then others.

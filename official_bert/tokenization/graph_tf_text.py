@@ -44,7 +44,7 @@ MAX_BYTES_PER_WORD = 4 * MAX_INPUT_CHARS_PER_WORD
 BREAKS = r"\x{0}-/:-@\[-`{-\x{7F}\x{3000}-\x{3003}\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}"
 WORD = f"[^{BREAKS}]{{0,{MAX_INPUT_CHARS_PER_WORD}}}"
 SHORT_WORDS = f"(?:{WORD}[{BREAKS}])*{WORD}"
-# The pieces of "a{}a" in the vocabulary of `_kinds_of_kernels`, for each kind of `{}`.
+# The pieces of "a{}a" in the vocabulary of `_behavior_of_kernels`, by the kind of `{}`.
 _SHAPES = {
     (0, -1, -1, -1): LETTER,
     (1, 2, 2, -1): LETTER,  # The letter is itself an "a".

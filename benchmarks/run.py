@@ -19,7 +19,7 @@ separate environment, in --peer_env; --nopeers skips them.
 
 --instructions=avx2 measures what a processor without AVX-512 would do: every program
 sees a processor whose best instructions are AVX2 (Linux; see `yardstick/avx2_only.c`).
-Use another --output for it.
+Use another --output for it. The first call disassembles the libraries (ten minutes).
 """
 
 import datetime
@@ -112,7 +112,8 @@ def main():
         )
     os.makedirs(FLAGS.output, exist_ok=True)
     if FLAGS.instructions == "avx2":
-        instructions.leave_out_avx512(FLAGS.output)
+        environments = [sys.prefix, FLAGS.peer_env] if FLAGS.peers else [sys.prefix]
+        instructions.leave_out_avx512(FLAGS.output, environments)
     path = os.path.join(FLAGS.output, "yardstick.json")
     summaries = {}
     if os.path.exists(path):

@@ -7,6 +7,9 @@ import pathlib
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 YARDSTICK = ROOT / "docs" / "yardstick.json"
+# The yardstick on an AMD EPYC: with all of its instructions, and with AVX2 at most.
+YARDSTICK_EPYC = ROOT / "docs" / "yardstick_epyc.json"
+YARDSTICK_AVX2 = ROOT / "docs" / "yardstick_avx2.json"
 ACCELERATORS = ROOT / "docs" / "accelerators.json"
 ABLATIONS = BENCHMARKS / "ablation_runs.jsonl"
 FINE_TUNING = BENCHMARKS / "fine_tuning_runs.jsonl"
@@ -44,7 +47,8 @@ class Experiment:
 def all_files():
     """Return the paths of all files that figures and tables read."""
     runs = [ABLATIONS, FINE_TUNING, FINE_TUNING_SHORT, FINE_TUNING_ONE_EPOCH]
-    return [YARDSTICK, ACCELERATORS, *runs, *sorted(RESULTS.glob("*.json"))]
+    speed = [YARDSTICK, YARDSTICK_EPYC, YARDSTICK_AVX2]
+    return [*speed, ACCELERATORS, *runs, *sorted(RESULTS.glob("*.json"))]
 
 
 def experiment(name):

@@ -131,8 +131,8 @@ def _equality():
     return [*lines, "", where(experiment)]
 
 
-def _yardstick():
-    return report.table(numbers.read(numbers.YARDSTICK))
+def _yardstick(path):
+    return report.table(numbers.read(path))
 
 
 def _rates():
@@ -224,7 +224,9 @@ def _figure5():
 # Name of a table -> function that returns its lines.
 COMPUTED = {
     "equality": _equality,
-    "yardstick": _yardstick,
+    "yardstick": lambda: _yardstick(numbers.YARDSTICK),
+    "yardstick_epyc": lambda: _yardstick(numbers.YARDSTICK_EPYC),
+    "yardstick_avx2": lambda: _yardstick(numbers.YARDSTICK_AVX2),
     "rates": _rates,
     "scores": _scores,
     "figure5": _figure5,

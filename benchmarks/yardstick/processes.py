@@ -12,7 +12,7 @@ import time
 
 from official_bert.errors import UserError
 
-WORKER = pathlib.Path(__file__).resolve().parent.parent / "contender.py"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Seconds between turns. Idle threads keep a core busy for some milliseconds.
 PAUSE = 0.05
 
@@ -32,6 +32,7 @@ class Variant:
         ours.
       is_optional: whether the others are measured if it fails at the start.
       environment: variables of its process.
+      checkout: folder of the repository whose code runs.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Variant:
     flops: float | None = None
     is_optional: bool = False
     environment: dict = dataclasses.field(default_factory=dict)
+    checkout: pathlib.Path = ROOT
 
 
 def take_turns(variants, rounds, calls, peer_python, clock="seconds"):
@@ -106,7 +108,8 @@ def _running(variant, python):
       UserError: the process ended.
     """
     arguments = json.dumps(variant.arguments)
-    command = [python, WORKER, variant.module, variant.function, arguments]
+    worker = variant.checkout / "benchmarks" / "contender.py"
+    command = [python, worker, variant.module, variant.function, arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(

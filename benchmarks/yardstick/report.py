@@ -72,7 +72,7 @@ def lines(summary):
     if "unusable" in summary:
         return [*shown, f"  unusable: {summary['unusable']}"]
     for name, seconds in summary["median_seconds"].items():
-        line = f"  {name:22}{1000 * seconds:10.1f} ms"
+        line = f"  {name:24}{1000 * seconds:10.1f} ms"
         if name in summary["units_per_second"]:
             line += f"{summary['units_per_second'][name]:9.2f} {summary['unit']}/s"
             line += f"{summary['memory_bytes'][name] / GIGABYTE:6.2f} GB"

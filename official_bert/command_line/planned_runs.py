@@ -150,6 +150,9 @@ def run_settings(num_train_examples: int | None) -> "tuple[RunSettings, int, str
 
         settings = training_flags.settings(PretrainingSettings)
         steps, note = _remaining_steps(settings.last_step)
+        if FLAGS.batch_size_steps:
+            every = f"if every batch had {max(batch_sizes())} sequences; some have fewer"
+            note = f"{note}; {every}" if note else every
         return settings, steps, note
     from official_bert.fine_tuning.job import FineTuningSettings
 
@@ -168,6 +171,20 @@ def run_settings(num_train_examples: int | None) -> "tuple[RunSettings, int, str
     return tuned, steps, note
 
 
+def batch_sizes() -> list[int]:
+    """Return the batch sizes of the run; memory must suffice for the largest.
+
+    Raises:
+      UserError: --batch_size_steps is invalid.
+    """
+    sizes = [FLAGS.train_batch_size]
+    if FLAGS.command == PRETRAINING:
+        from official_bert.training.recipes.batch_sizes import parse
+
+        sizes += [size for _, size in parse(FLAGS.batch_size_steps)]
+    return sizes
+
+
 def _remaining_steps(last_step):
     """Return the steps that remain after --continue_from ends, and a note."""
     path = locate(FLAGS.continue_from)
@@ -182,13 +199,19 @@ def _remaining_steps(last_step):
 
 
 def _pretraining(config):
+    from official_bert.data.dynamic_masking import MaskingRate
     from official_bert.training.plans.program import pretraining_run
+    from official_bert.training.pretraining import without_dropout
 
     require("max_seq_length", "max_predictions_per_seq")
+    predictions = FLAGS.max_predictions_per_seq
+    if FLAGS.masked_lm_prob:
+        rate = MaskingRate.parse(FLAGS.masked_lm_prob, FLAGS.num_train_steps)
+        predictions = rate.most_predictions(FLAGS.max_seq_length)
     return pretraining_run(
-        config,
+        config if FLAGS.dropout else without_dropout(config),
         FLAGS.max_seq_length,
-        FLAGS.max_predictions_per_seq,
+        predictions,
         FLAGS.next_sentence_prediction,
         FLAGS.pack,
     )

@@ -89,12 +89,13 @@ def main() -> None:
     start_tensorflow()
     from official_bert.training import strategies
 
-    strategies.check_split(
-        chips,
-        FLAGS.train_batch_size,
-        FLAGS.micro_batch_size,
-        must_be_even=slice_.compiler_name is not None,
-    )
+    for size in planned_runs.batch_sizes():
+        strategies.check_split(
+            chips,
+            size,
+            FLAGS.micro_batch_size,
+            must_be_even=slice_.compiler_name is not None,
+        )
     run = planned_runs.run_without_data(config)
     settings, steps, note = planned_runs.run_settings(FLAGS.num_train_examples)
     work = _workload(run, slice_, chips)
@@ -134,7 +135,7 @@ def _workload(run, slice_, chips):
     return Workload(
         run.config,
         # The chip with the largest share of the batch decides.
-        -(-FLAGS.train_batch_size // chips),
+        -(-max(planned_runs.batch_sizes()) // chips),
         run.max_seq_length,
         run.predictions_per_seq,
         FLAGS.precision,
@@ -186,7 +187,7 @@ def _describe(work, config_name):
     choices = f" x {work.sequences_per_row}" if work.sequences_per_row > 1 else ""
     micro = work.micro_batch_size
     parts = [
-        f"{config_name}: {FLAGS.train_batch_size}{choices} x "
+        f"{config_name}: {max(planned_runs.batch_sizes())}{choices} x "
         f"{work.max_seq_length}{f' in micro-batches of {micro}' if micro else ''}",
         work.precision,
         *(["recomputed"] if work.recompute else []),

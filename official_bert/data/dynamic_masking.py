@@ -114,10 +114,19 @@ class MaskingRate:
           rules: `MaskingRules` of the records.
           max_seq_length: S.
         """
-        most = max(1, round(max_seq_length * self.highest))
         return dataclasses.replace(
-            rules, masked_lm_prob=self.highest, max_predictions_per_seq=most
+            rules,
+            masked_lm_prob=self.highest,
+            max_predictions_per_seq=self.most_predictions(max_seq_length),
         )
+
+    def most_predictions(self, max_seq_length: int) -> int:
+        """Return the masked tokens of a full sequence at the highest rate.
+
+        Args:
+          max_seq_length: S.
+        """
+        return max(1, round(max_seq_length * self.highest))
 
 
 def mask(

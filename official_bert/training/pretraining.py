@@ -144,7 +144,7 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         )
     for records in (train_set, eval_set):
         records.check_next_sentence_prediction(next_sentence)
-    trained = config if settings.dropout else _without_dropout(config)
+    trained = config if settings.dropout else without_dropout(config)
 
     def make_model():
         model = PretrainingModel(trained, settings.recompute, next_sentence)
@@ -195,7 +195,8 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
     return True
 
 
-def _without_dropout(config):
+def without_dropout(config: BertConfig) -> BertConfig:
+    """Return the config of a model that trains without dropout."""
     return dataclasses.replace(
         config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )

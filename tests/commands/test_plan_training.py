@@ -49,6 +49,12 @@ def plan(flags, status=0):
             "256 x 512",
             ["counted from the first step of --continue_from"],
         ),
+        (
+            "--flagfile=configs/base.flags --topology=8xh100 "
+            "--batch_size_steps=1000:512,2000:1024",
+            "configs/bert_base.json: 1024 x 128",
+            ["if every batch had 1024 sequences; some have fewer"],
+        ),
     ],
 )
 def test_estimates(flags, what, rows):
@@ -58,6 +64,16 @@ def test_estimates(flags, what, rows):
     assert "fits" in text and "limited by" in text
     for row in rows:
         assert row in text
+
+
+def test_a_plan_counts_the_tokens_of_the_highest_masking_rate():
+    flags = "--flagfile=configs/base.flags --topology=8xh100 --json"
+    plain, wider, same = (
+        json.loads(plan(f"{flags} {more}").stdout)["flops"]
+        for more in ("", "--masked_lm_prob=0.15:0.4", "--masked_lm_prob=0.15625")
+    )
+    # 20 of 128 tokens are 0.15625.
+    assert plain == same < wider
 
 
 def test_json_with_a_remedy():

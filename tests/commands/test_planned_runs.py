@@ -154,3 +154,21 @@ def test_too_long_for_the_model(monkeypatch):
     monkeypatch.setattr(planned_runs, "FLAGS", flags)
     with pytest.raises(UserError, match="--max_seq_length=4096 is too long"):
         planned_runs.run_without_data(MINI_CONFIG)
+
+
+@pytest.mark.parametrize("dropout", [True, False])
+def test_a_plan_without_dropout(dropout, monkeypatch):
+    flags = types.SimpleNamespace(
+        command=PRETRAINING,
+        max_seq_length=16,
+        max_predictions_per_seq=2,
+        masked_lm_prob=None,
+        dropout=dropout,
+        next_sentence_prediction=True,
+        pack=False,
+    )
+    monkeypatch.setattr(planned_runs, "FLAGS", flags)
+    monkeypatch.setattr(planned_runs, "require", lambda *names: None)
+    rates = planned_runs.run_without_data(MINI_CONFIG).config
+    assert bool(rates.hidden_dropout_prob) is dropout
+    assert bool(rates.attention_probs_dropout_prob) is dropout

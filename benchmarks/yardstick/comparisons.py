@@ -194,6 +194,10 @@ def _keras_hubs(work, function="training", default="auto"):
       function: of `peers.kerashub`.
       default: `jit_compile` where it is not True.
     """
+    # All programs of a row are in memory together. With a third one of base, they would
+    # need more than 24 GB.
+    fits = function != "training" or work["size"] != "base"
+    plain = [(KERAS_HUB_PLAIN, default, "0")] if fits else []
     return [
         Variant(
             name,
@@ -206,7 +210,7 @@ def _keras_hubs(work, function="training", default="auto"):
         for name, jit_compile, onednn in (
             (KERAS_HUB, default, "1"),
             (KERAS_HUB_JIT, True, "1"),
-            (KERAS_HUB_PLAIN, default, "0"),
+            *plain,
         )
     ]
 

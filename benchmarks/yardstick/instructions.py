@@ -12,7 +12,7 @@ from official_bert import files
 from official_bert.errors import UserError
 
 SOURCE = pathlib.Path(__file__).with_name("avx2_only.c")
-# The packages whose libraries choose between instructions, as folders of an environment.
+# Folders of the packages whose libraries choose between instructions.
 PACKAGES = ("numpy", "numpy.libs", "onnxruntime", "tensorflow", "tokenizers", "torch")
 _CPUID = re.compile(r"^ *([0-9a-f]+):\tcpuid", re.MULTILINE)
 

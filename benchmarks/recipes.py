@@ -43,8 +43,11 @@ define_positive("speed_steps", 60, "Training steps to measure the speed.")
 define_positive("train_batch_size", 32, "Sequences per training step.")
 flags.DEFINE_float("learning_rate", 5e-4, "Peak learning rate.")
 flags.DEFINE_list("recipes", [], "Recipes to run. Default: all.")
-flags.DEFINE_string("glue_data_dir", None, "Folder of GLUE. Default: no fine-tuning.")
+flags.DEFINE_string("glue_data_dir", None, "Folder of GLUE. Default: no GLUE tasks.")
 flags.DEFINE_list("tasks", ["SST-2", "STS-B"], "GLUE tasks to fine-tune on.")
+flags.DEFINE_string(
+    "conll_dir", None, "Folder of CoNLL-2003. Default: no named entities."
+)
 flags.DEFINE_string("output", None, "Folder for runs, results and figures.")
 
 # Name -> flags in addition to those of the recipes before it. `{decay}` is a fifth of
@@ -61,7 +64,9 @@ RECIPES = {
     ],
 }
 LOSS = "eval_masked_lm_loss"
-SCORES = {"SST-2": "eval_accuracy", "STS-B": "eval_spearman"}
+CONLL = "CoNLL"
+# Task -> name of its score, a share from 0 to 1 or a correlation.
+SCORES = {"SST-2": "eval_accuracy", "STS-B": "eval_spearman", CONLL: "eval_f1"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +113,8 @@ def main():
 
 
 def _tasks():
-    return FLAGS.tasks if FLAGS.glue_data_dir else []
+    glue = FLAGS.tasks if FLAGS.glue_data_dir else []
+    return [*glue, CONLL] if FLAGS.conll_dir else glue
 
 
 def _steps_of_budget(recipe):
@@ -150,12 +156,19 @@ def _pretrain(one, part, num_train_steps):
 def _fine_tune(one, task):
     """Return the score of a task, from the dev set."""
     folder = one.folder(task)
+    if task == CONLL:
+        command = (
+            "run_ner",
+            f"--train_file={FLAGS.conll_dir}/train.txt",
+            f"--dev_file={FLAGS.conll_dir}/valid.txt",
+        )
+    else:
+        data = f"--data_dir={FLAGS.glue_data_dir}"
+        command = ("run_classifier", f"--task_name={task}", data)
     _command(
-        "run_classifier",
+        *command,
         "--do_train",
         "--do_eval",
-        f"--task_name={task}",
-        f"--data_dir={FLAGS.glue_data_dir}",
         f"--model={one.folder('models')}",
         "--bias_correction",
         f"--seed={one.seed}",

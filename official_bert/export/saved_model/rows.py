@@ -175,9 +175,15 @@ def with_token(rows: tf.RaggedTensor, where: tf.Tensor, token: int) -> tf.Ragged
 
     `where`, bool [N], selects these rows.
     """
-    counts = tf.cast(where, tf.int32)
-    tokens = tf.fill([tf.reduce_sum(counts)], token)
-    return tf.concat([rows, tf.RaggedTensor.from_row_lengths(tokens, counts)], axis=1)
+    # Not `tf.concat` of ragged tensors: it transposes int32, for which oneDNN prints an
+    # error on many processors.
+    counts = tf.cast(where, rows.row_splits.dtype)
+    lengths = rows.row_lengths() + counts
+    shifts = tf.gather(tf.cumsum(counts, exclusive=True), rows.value_rowids())
+    positions = tf.range(tf.size(rows.values), dtype=shifts.dtype) + shifts
+    values = tf.fill([tf.reduce_sum(lengths)], tf.cast(token, rows.dtype))
+    values = tf.tensor_scatter_nd_update(values, positions[:, None], rows.values)
+    return tf.RaggedTensor.from_row_lengths(values, lengths)
 
 
 def joined(

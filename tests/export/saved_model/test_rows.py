@@ -266,3 +266,27 @@ def test_what_was_found_in_each_text(dtype):
         0,
         0,
     )
+
+
+@pytest.mark.parametrize(
+    ("ids", "where", "wanted"),
+    [
+        ([[1, 2], [], [3], []], [True, True, False, False], [[1, 2, 9], [9], [3], []]),
+        ([[], [4]], [False, True], [[], [4, 9]]),
+        ([], [], []),
+    ],
+)
+def test_with_token(ids, where, wanted):
+    ragged = tf.ragged.constant(ids, tf.int32, ragged_rank=1, row_splits_dtype=tf.int32)
+    found = rows.with_token(ragged, tf.constant(where, tf.bool), 9)
+    assert found.to_list() == wanted
+    assert found.dtype == tf.int32 and found.row_splits.dtype == tf.int32
+
+
+def test_a_token_is_added_without_transposing():
+    specs = [
+        tf.RaggedTensorSpec([None, None], tf.int32, 1, tf.int32),
+        tf.TensorSpec([None], tf.bool),
+    ]
+    add = tf.function(rows.with_token).get_concrete_function(*specs, 9)
+    assert "Transpose" not in {one.type for one in add.graph.get_operations()}

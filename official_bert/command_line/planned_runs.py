@@ -151,7 +151,9 @@ def run_settings(num_train_examples: int | None) -> "tuple[RunSettings, int, str
         settings = training_flags.settings(PretrainingSettings)
         steps, note = _remaining_steps(settings.last_step)
         if FLAGS.batch_size_steps:
-            every = f"if every batch had {max(batch_sizes())} sequences; some have fewer"
+            every = (
+                f"if every batch had {max(batch_sizes())} sequences; some have fewer"
+            )
             note = f"{note}; {every}" if note else every
         return settings, steps, note
     from official_bert.fine_tuning.job import FineTuningSettings

@@ -21,6 +21,8 @@ from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
 # Maximum difference of a number: absolute up to 1, relative above.
 TOLERANCE = 1e-5
+# Outputs that are sums of two logits.
+SUMS_OF_LOGITS = ("score", "null_score")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,7 +171,7 @@ def difference(
       UserError: a number differs by more than the tolerance, or a text differs.
     """
     errors = {
-        name: error_of(outputs.get(name), wanted)
+        name: error_of(outputs.get(name), wanted, _smallest_scale(case.wanted, name))
         for name, wanted in case.wanted.items()
     }
     for name, error in errors.items():
@@ -182,8 +184,26 @@ def difference(
     return max(errors.values(), default=0.0)
 
 
-def error_of(output: list | None, wanted: np.ndarray) -> float:
-    """Return the difference of an output, as lists, from the expected array."""
+def _smallest_scale(wanted, name):
+    """Return the size of numbers below which their errors are absolute.
+
+    A score of SQuAD is the sum of two logits. These can cancel, but their rounding
+    errors do not. The other scores show how large logits are.
+    """
+    if name not in SUMS_OF_LOGITS:
+        return 1.0
+    sums = [wanted[one].reshape(-1) for one in SUMS_OF_LOGITS if one in wanted]
+    sizes = np.abs(np.concatenate(sums).astype(float))
+    return float(np.max(sizes[np.isfinite(sizes)], initial=1.0))
+
+
+def error_of(
+    output: list | None, wanted: np.ndarray, smallest_scale: float = 1.0
+) -> float:
+    """Return the difference of an output, as lists, from the expected array.
+
+    It is relative to the expected number, or to the smallest scale if that is larger.
+    """
     if output is None:
         return float("inf")
     if wanted.dtype == object:
@@ -193,5 +213,5 @@ def error_of(output: list | None, wanted: np.ndarray) -> float:
         return float("inf")
     values, wanted = values.reshape(-1).astype(float), wanted.reshape(-1).astype(float)
     with np.errstate(invalid="ignore"):  # Infinite values give NaN.
-        errors = np.abs(values - wanted) / np.maximum(1, np.abs(wanted))
+        errors = np.abs(values - wanted) / np.maximum(smallest_scale, np.abs(wanted))
     return float(np.max(errors, initial=0.0))

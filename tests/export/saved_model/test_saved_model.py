@@ -1,5 +1,6 @@
 """Exports on disk: their content, the check, and leftovers."""
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -487,3 +488,25 @@ def test_which_classifiers_take_pairs():
     assert takes(columns=Columns("a", "b", "label", True)) and takes(name="mrpc")
     assert not takes(columns=Columns("a", None, "label", True))
     assert not takes(name="sst-2") and not takes()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "words"),
+    [
+        ({"score": [0.2001, 30.0], "null_score": [1.0, 2.0]}, None),
+        ({"score": [0.201, 30.0], "null_score": [1.0, 2.0]}, "another score"),
+        ({"score": [0.2, 30.0], "null_score": [1.0, 2.001]}, "another null_score"),
+        # Other outputs are not sums of logits.
+        ({"odds": [0.2001, 30.0]}, "another odds"),
+        ({"score": [float("nan"), 30.0]}, "another score"),
+    ],
+)
+def test_scores_of_logits_that_cancel(outputs, words):
+    wanted = {"score": [0.2, 30.0], "null_score": [1.0, 2.0], "odds": [0.2, 30.0]}
+    wanted = {name: np.array(wanted[name]) for name in outputs}
+    case = verify.Case("serving_default", {"text": [""]}, wanted)
+    expected = (
+        pytest.raises(UserError, match=words) if words else contextlib.nullcontext()
+    )
+    with expected:
+        assert verify.difference(case, outputs) <= verify.TOLERANCE

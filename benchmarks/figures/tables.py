@@ -135,25 +135,6 @@ def _yardstick(path):
     return report.table(numbers.read(path))
 
 
-def _instructions():
-    """Return the table of ratios with AVX-512 and with AVX2, on one machine."""
-    with_avx512, with_avx2 = map(
-        numbers.read, (numbers.YARDSTICK_EPYC, numbers.YARDSTICK_AVX2)
-    )
-    heads = ["work", "time of / ours", "AVX-512", "AVX2"]
-    lines = [line(heads), line(["---"] * len(heads))]
-    for name, row in with_avx512.items():
-        for other in row["theirs_over_ours"]:
-            if other.startswith(("ours", "padded")):
-                continue
-            ratios = [
-                f"{one[name]['theirs_over_ours'][other][1]:.2f}"
-                for one in (with_avx512, with_avx2)
-            ]
-            lines.append(line([row["title"], other, *ratios]))
-    return lines
-
-
 def _rates():
     """Return the table of our speeds, with machine and day."""
     rows = numbers.read(numbers.YARDSTICK)
@@ -247,7 +228,6 @@ COMPUTED = {
     "yardstick_epyc": lambda: _yardstick(numbers.YARDSTICK_EPYC),
     "yardstick_avx2": lambda: _yardstick(numbers.YARDSTICK_AVX2),
     "rates": _rates,
-    "instructions": _instructions,
     "scores": _scores,
     "figure5": _figure5,
     **{

@@ -36,6 +36,7 @@ from official_bert.constants import (
     INFO_NCE,
     LONG_TEXT,
     POOLINGS,
+    SIMCSE,
     WINDOW,
 )
 from official_bert.errors import UserError
@@ -299,6 +300,16 @@ def _make_job(start, data):
     start.check_length(task.max_seq_length)
     train = _train_examples(data["train_file"])
     loss = _loss(train)
+    rates = (
+        start.config.hidden_dropout_prob,
+        start.config.attention_probs_dropout_prob,
+    )
+    if loss.name == SIMCSE and not any(rates):
+        raise UserError(
+            "--loss=simcse compares two copies of a text that differ only in dropout, "
+            "but the model's bert_config.json has no dropout. Set hidden_dropout_prob "
+            "and attention_probs_dropout_prob in it, for example to 0.1."
+        )
     width = start.config.hidden_size
     for flag, sizes in (
         ("matryoshka_sizes", loss.sizes),
@@ -355,7 +366,7 @@ def _loss(examples):
             "the same meaning and must be above 0."
         )
     print(f"Loss: {name}.", flush=True)
-    symmetric = FLAGS.symmetric and name != "simcse"
+    symmetric = FLAGS.symmetric and name != SIMCSE
     return LossSettings(name, FLAGS.temperature, symmetric, _sizes(), highest or 1.0)
 
 

@@ -65,6 +65,8 @@ BAD = {
     "--do_eval --init_checkpoint=pairs --corpus_file=corpus.jsonl": "--queries_file",
     f"{PAIRS} --micro_batch_size=3": "--micro_batch_size=3 does not divide the 8",
     EVAL.replace("=pairs", "=other"): "'squad'",
+    f"{BRIEF} --train_file=queries.txt --init_checkpoint=still": "--loss=simcse "
+    "… has no dropout … hidden_dropout_prob",
 }
 
 
@@ -99,9 +101,12 @@ def write_files(folder):
 def first(tmp_path_factory):
     """Return (folder, name -> result) of the first runs."""
     folder = tmp_path_factory.mktemp("embedding")
-    for name in ("model", "other"):
+    for name in ("model", "other", "still"):
         (folder / name).mkdir()
         google.write_model(str(folder / name), small_weights())
+    config = json.loads((folder / "still" / "bert_config.json").read_text())
+    config |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    (folder / "still" / "bert_config.json").write_text(json.dumps(config))
     (folder / "other" / "task.json").write_text('{"task": "squad", "global_step": 1}')
     write_files(folder)
     return folder, first_runs("run_embedding", FIRST, folder)

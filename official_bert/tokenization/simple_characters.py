@@ -81,7 +81,10 @@ def _fold(table, kinds, folded):
     marks = np.frombuffer(table.category, np.uint8) == characters.MARK
     for code, decomposed in table.folded.items():
         letters = characters.strip_marks(decomposed)
-        if len(letters) != 1 or combining[ord(letters)]:
+        # A removed mark in front of the letter belongs to the token before it, as in
+        # U+0CCA: the character is then a part of two tokens.
+        is_first = decomposed[:1] == letters
+        if len(letters) != 1 or combining[ord(letters)] or not is_first:
             kinds[code] = NOT_SIMPLE
             continue
         folded[code] = ord(letters)

@@ -2,9 +2,9 @@
 
 import re
 
+import graph_checks
 import numpy as np
 import pytest
-from graph_checks import special_code_points
 
 from official_bert.tokenization import simple_characters
 from official_bert.tokenization.basic import BasicTokenizer
@@ -39,7 +39,7 @@ def test_words_of_each_character_between_letters(do_lower_case):
     simple = simple_characters.simple_characters(do_lower_case)
     tokenize = BasicTokenizer(do_lower_case).tokenize
     seen = set()
-    for code in special_code_points():
+    for code in graph_checks.special_code_points():
         kind, letter = simple.kinds[code], chr(simple.folded[code])
         seen.add(int(kind))
         expected = {
@@ -61,3 +61,14 @@ def test_pattern_of_a_set():
     python = re.sub(r"\\x{(\w+)}", lambda hit: rf"\U{int(hit[1], 16):08x}", pattern)
     found = [c for c in "\0\1@ABC\U0010ffff" if re.fullmatch(python, c)]
     assert found == ["\0", "A", "B", "\U0010ffff"]
+
+
+# Their NFD begins with a mark that is removed and belongs to the token before it.
+@pytest.mark.parametrize("code", [0xCC0, 0xCC7, 0xCCA, 0x1B3B, 0x1B43])
+def test_a_removed_mark_in_front_of_a_letter(code, tmp_path):
+    assert simple_characters.simple_characters(True).kinds[code] == NOT_SIMPLE
+    assert simple_characters.simple_characters(False).kinds[code] == LETTER
+    pieces = graph_checks.telling_pieces([code])
+    path = graph_checks.write_vocab(tmp_path / "vocab.txt", pieces)
+    texts = [f"a{chr(code)}", f"a{chr(code)}b", f"!{chr(code)}?", chr(code)]
+    assert graph_checks.Both(path, True).differences(texts) == []

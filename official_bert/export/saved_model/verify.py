@@ -19,7 +19,7 @@ from official_bert.export.saved_model import fresh_process
 from official_bert.export.saved_model.exports import Export
 from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
-# Maximum difference of a number: absolute up to 1, relative above; see `error_of`.
+# Maximum difference of a number: absolute up to 1, relative above (`error_of`).
 TOLERANCE = 1e-5
 # Outputs that are sums of two logits.
 SUMS_OF_LOGITS = ("score", "null_score")

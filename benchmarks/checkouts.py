@@ -4,8 +4,9 @@ r"""Compare the speed of two checkouts of this project, in alternating turns.
     python benchmarks/checkouts.py --before=../before --vocab_file=vocab.txt \
         --data_dir=glue_data --output=checkouts.json
 
-It measures our program of some rows of the yardstick (`run.py`). Both checkouts use this
-Python environment. Ratios are times before / now: above 1, today's code is faster.
+It measures our program of some rows of the yardstick (`run.py`). Both checkouts use
+this Python environment. Ratios are times before / now: above 1, today's code is
+faster.
 """
 
 import dataclasses

@@ -37,14 +37,12 @@ flags.DEFINE_string("records", "output/quickstart", "Folder of the quickstart.")
 flags.DEFINE_string("output", None, "Folder for runs, results and figure.")
 define_positive("steps", 1000, "Training steps of each run.")
 define_positive("num_seeds", 3, "Runs for each setting.")
-flags.DEFINE_list("settings", [], "Settings to run. Default: all.")
 
 BELOW = 0.2
 EVERY = 50
-USUAL = "usual: range 0.02, rate 5e-4, batch 64"
-# Name -> flags that differ from the usual setting.
+# Name -> flags that differ from the usual setting: range 0.02, rate 5e-4, batch 64.
 SETTINGS = {
-    USUAL: [],
+    "usual": [],
     "rate 1e-4": ["--learning_rate=1e-4"],
     "rate 2e-3": ["--learning_rate=2e-3"],
     "batch 16": ["--train_batch_size=16"],
@@ -52,8 +50,10 @@ SETTINGS = {
     "no dropout": ["--nodropout"],
     "--initializer=residual": ["--initializer=residual"],
     "--initializer=fan_in": ["--initializer=fan_in"],
-    "fan_in, no dropout": ["--initializer=fan_in", "--nodropout"],
+    "fan_in and no dropout": ["--initializer=fan_in", "--nodropout"],
 }
+
+flags.DEFINE_multi_enum("setting", None, list(SETTINGS), "Run only this setting.")
 
 
 def main() -> None:
@@ -62,7 +62,7 @@ def main() -> None:
     os.makedirs(FLAGS.output, exist_ok=True)
     path = os.path.join(FLAGS.output, "plateau.jsonl")
     config = _write_config()
-    for setting in FLAGS.settings or SETTINGS:
+    for setting in FLAGS.setting or SETTINGS:
         for seed in range(1, FLAGS.num_seeds + 1):
             key = {"setting": setting, "seed": seed, "steps": FLAGS.steps}
             make_run = functools.partial(_pretrain, config, setting, seed)

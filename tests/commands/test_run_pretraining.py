@@ -208,6 +208,8 @@ AFTERWARDS = {
     "without vocabulary": {"vocab_file": None, "output_dir": "out/without"},
     "described": {"input_file": "described/*.tfrecord", "output_dir": "out/described"},
     "packed": {"pack": True, "output_dir": "out/packed"},
+    # The default is 10,000 steps of warm-up, as in the original.
+    "only warm-up": {"num_warmup_steps": None, "output_dir": "out/warm-up"},
 }
 
 
@@ -370,6 +372,12 @@ def test_a_packed_run(results, place):
     assert "step 2/2" in found["stdout"]
     manifest = json.loads((place / "out" / "packed" / "training.json").read_text())
     assert manifest["settings"]["sequences_per_row"] == 3
+
+
+def test_warm_up_may_be_longer_than_the_run(results):
+    found = results[1]["only warm-up"]
+    assert found["status"] == 0, found["stderr"]
+    assert "step 2/2" in found["stdout"]
 
 
 def test_without_a_vocabulary_there_is_a_warning(results, place):

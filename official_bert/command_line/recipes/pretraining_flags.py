@@ -64,12 +64,12 @@ def check() -> None:
             "--learning_rate_schedule=constant_decay and --num_decay_steps need each "
             "other. Give both, or leave both out."
         )
-    if (FLAGS.num_decay_steps or 0) > FLAGS.num_train_steps - FLAGS.num_warmup_steps:
+    steps = max(0, FLAGS.num_train_steps - FLAGS.num_warmup_steps)
+    if FLAGS.num_decay_steps and FLAGS.num_decay_steps > steps:
         raise UserError(
             f"--num_decay_steps={FLAGS.num_decay_steps} is too large: "
-            f"--num_train_steps={FLAGS.num_train_steps} leaves only "
-            f"{max(0, FLAGS.num_train_steps - FLAGS.num_warmup_steps)} steps after "
-            "warm-up. Give a smaller number."
+            f"--num_train_steps={FLAGS.num_train_steps} leaves only {steps} steps "
+            "after warm-up. Give a smaller number."
         )
     if FLAGS.initializer != "original" and (FLAGS.model or FLAGS.continue_from):
         raise UserError(

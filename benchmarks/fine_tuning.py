@@ -93,8 +93,9 @@ flags.DEFINE_string(
 )
 
 OURS, CORRECTED, THEIRS = "ours", "ours with --bias_correction", "PyTorch"
+STABLE = "ours with stable.flags"
 flags.DEFINE_list(
-    "who", [OURS, THEIRS], f"Sides to run: {OURS}, {CORRECTED}, {THEIRS}."
+    "who", [OURS, THEIRS], f"Sides to run: {OURS}, {CORRECTED}, {STABLE}, {THEIRS}."
 )
 
 
@@ -106,6 +107,9 @@ def main():
     makers = {
         OURS: _ours,
         CORRECTED: functools.partial(_ours, further=["--bias_correction"]),
+        STABLE: functools.partial(
+            _ours, further=[f"--flagfile={ROOT}/configs/stable.flags"]
+        ),
         THEIRS: _theirs,
     }
     with tempfile.TemporaryDirectory() as folder:
@@ -209,7 +213,7 @@ def table(records):
         for name in task.scores:
             groups = {
                 who: [100 * one[name] for one in of_task if one["who"] == who]
-                for who in (OURS, CORRECTED, THEIRS)
+                for who in (OURS, CORRECTED, STABLE, THEIRS)
             }
             for who, group in groups.items():
                 if group:

@@ -4,8 +4,7 @@
 
 It reads `docs/yardstick.json`, `docs/accelerators.json` and the files in `benchmarks`
 that `numbers.all_files` lists. It writes `docs/figures/*.svg`, and the tables between
-marks in `docs/results.md`, `docs/ablations.md` and `benchmarks/NOTES.md`. It needs
-matplotlib (`pip install matplotlib`).
+marks in the pages that `tables.PAGES` lists. It needs matplotlib (`pip install matplotlib`).
 """
 
 import sys

@@ -11,12 +11,13 @@ def line(cells):
     return f"| {' | '.join(cells)} |"
 
 
-def spread_text(scores):
+def spread_text(scores, digits=1):
     """Return "mean ± sample standard deviation" of scores; empty without scores."""
     if not scores:
         return ""
     mean, deviation = spread(scores)
-    return f"{mean:.1f}" + (f" ± {deviation:.1f}" if len(scores) > 1 else "")
+    deviation_text = f" ± {deviation:.{digits}f}" if len(scores) > 1 else ""
+    return f"{mean:.{digits}f}{deviation_text}"
 
 
 def column_texts(table):

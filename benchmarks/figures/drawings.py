@@ -11,6 +11,7 @@ from benchmarks.figures import (
     fine_tuning,
     numbers,
     pretraining,
+    recipes,
     serving,
     speed,
     style,
@@ -33,6 +34,8 @@ FIGURES = {
     "device": (device.draw, ["results/on_device.json"]),
     "ablations": (ablations.draw_tables, [numbers.ABLATIONS]),
     "figure5": (ablations.draw_figure5, [numbers.ABLATIONS]),
+    "recipe_losses": (recipes.draw_losses, [numbers.RECIPES]),
+    "recipe_scores": (recipes.draw_scores, [numbers.RECIPES]),
     "accelerators": (accelerators.draw, [numbers.ACCELERATORS]),
 }
 

@@ -15,6 +15,7 @@ ABLATIONS = BENCHMARKS / "ablation_runs.jsonl"
 FINE_TUNING = BENCHMARKS / "fine_tuning_runs.jsonl"
 FINE_TUNING_SHORT = BENCHMARKS / "fine_tuning_runs_short.jsonl"
 FINE_TUNING_ONE_EPOCH = BENCHMARKS / "fine_tuning_runs_one_epoch.jsonl"
+RECIPES = BENCHMARKS / "recipe_runs.jsonl"
 RESULTS = BENCHMARKS / "results"
 
 
@@ -48,7 +49,7 @@ def all_files():
     """Return the paths of all files that figures and tables read."""
     runs = [ABLATIONS, FINE_TUNING, FINE_TUNING_SHORT, FINE_TUNING_ONE_EPOCH]
     speed = [YARDSTICK, YARDSTICK_EPYC, YARDSTICK_AVX2]
-    return [*speed, ACCELERATORS, *runs, *sorted(RESULTS.glob("*.json"))]
+    return [*speed, ACCELERATORS, *runs, RECIPES, *sorted(RESULTS.glob("*.json"))]
 
 
 def experiment(name):

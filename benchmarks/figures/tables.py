@@ -8,7 +8,7 @@ its commands come before it, once on a page. `commands FILE` has the commands al
 import re
 import statistics
 
-from benchmarks.figures import ablations, fine_tuning, numbers
+from benchmarks.figures import ablations, fine_tuning, numbers, recipes
 from benchmarks.figures.cells import column_texts, line, spread_text
 from benchmarks.yardstick import report
 from official_bert import files
@@ -19,6 +19,7 @@ from official_bert.ablations.tables import TABLES
 PAGES = {
     numbers.ROOT / "docs" / "results.md": "",
     numbers.ROOT / "docs" / "ablations.md": "text",
+    numbers.ROOT / "docs" / "recipes.md": "text",
     numbers.ROOT / "benchmarks" / "NOTES.md": "",
 }
 _BLOCK = re.compile(
@@ -221,6 +222,11 @@ def _figure5():
     return [*lines, "", where(numbers.experiment("ablations"))]
 
 
+def _measured(table, experiment):
+    """Return the lines of a table, with machine and seed."""
+    return [*table, "", where(numbers.experiment(experiment))]
+
+
 # Name of a table -> function that returns its lines.
 COMPUTED = {
     "equality": _equality,
@@ -230,6 +236,9 @@ COMPUTED = {
     "rates": _rates,
     "scores": _scores,
     "figure5": _figure5,
+    "recipe_switches": lambda: _measured(recipes.switch_table("tiny"), "recipes"),
+    "recipe_budgets": lambda: _measured(recipes.budget_table(), "recipes"),
+    "stable": lambda: _measured(recipes.stable_table(), "fine_tuning"),
     **{
         name: lambda name=name: _ablation(name)
         for name in ("table5", "table6", "table8", "whole_words")

@@ -1,0 +1,175 @@
+"""Losses and scores of newer recipes, from the files of their runs."""
+
+import statistics
+
+from benchmarks.figures import numbers, style
+from benchmarks.figures.cells import line, spread_text
+from benchmarks.figures.fine_tuning import scores_of, spread
+from benchmarks.recipes.settings import BASE, RECIPES
+
+OLD, NEW = "2018", "budget"
+LIBRARIES = {OLD: style.ORIGINAL, NEW: style.OURS}
+# Minutes of the comparison of all switches, for each size.
+SWITCH_MINUTES = {"tiny": 2}
+TASKS = {
+    "sst-2": "SST-2, accuracy",
+    "sts-b": "STS-B, Pearson",
+    "conll": "CoNLL-2003, F1",
+}
+
+# A run has left the plateau when its loss is this far below the unigram entropy. The
+# plateau consists of two parts: at the entropy itself, and half a nat below it.
+BELOW = 1.0
+# Program of `fine_tuning_runs.jsonl` -> heading.
+STABLE = {
+    "ours": "the paper's recipe",
+    "ours with --bias_correction": "with `--bias_correction`",
+    "ours with stable.flags": "`stable.flags`",
+}
+# Task and score -> score of a model that has learned nothing, in percent: it answers
+# the most frequent label.
+NOTHING = {
+    ("rte", "accuracy"): 52.7,
+    ("mrpc", "f1"): 81.2,
+    ("cola", "matthews_correlation"): 0.0,
+    ("sts-b", "spearman"): 0.0,
+}
+
+
+def find(part, **key):
+    """Return the rows of a part ("speed", "loss", "score") with these values."""
+    key["part"] = part
+    return [row for row in numbers.read(numbers.RECIPES) if row | key == row]
+
+
+def budgets():
+    """Return (size, minutes, recipe) of the longer runs, in order."""
+    rows = find("loss")
+    return [
+        (size, minutes, recipe)
+        for size in SWITCH_MINUTES
+        for minutes in sorted({row["minutes"] for row in rows})
+        for recipe in LIBRARIES
+        if minutes > max(SWITCH_MINUTES.values())
+        and find("loss", size=size, minutes=minutes, recipe=recipe)
+    ]
+
+
+def switch_table(size):
+    """Return the lines of a table: each recipe after an equal time."""
+    minutes = SWITCH_MINUTES[size]
+    heads = "recipe", "steps", "on the plateau", "neighbors", "loss", "less base"
+    lines = [line(heads), line(["---"] * len(heads))]
+    runs_of = {
+        recipe: find("loss", recipe=recipe, size=size, minutes=minutes)
+        for recipe in RECIPES
+    }
+    base = statistics.fmean(run["curve"][-1][1] for run in runs_of[BASE])
+    for recipe, runs in runs_of.items():
+        if not runs:
+            continue
+        losses = [run["curve"][-1][1] for run in runs]
+        apart = f"{statistics.fmean(losses) - base:+.2f}".replace("-", "−")
+        cells = [
+            *(recipe, f"{runs[0]['num_train_steps']:,}"),
+            ", ".join(map(_plateau_of, runs)),
+            _neighbors(recipe, size, minutes),
+            spread_text(losses, digits=2),
+            "" if recipe == BASE else apart,
+        ]
+        lines.append(line(cells))
+    return lines
+
+
+def budget_table():
+    """Return the lines of a table: the 2018 recipe and the budget recipe."""
+    heads = ["model", "minutes", "recipe", "held-out loss", *TASKS.values()]
+    lines = [line(heads), line(["---"] * len(heads))]
+    for size, minutes, recipe in budgets():
+        key = _key(size, minutes, recipe)
+        losses = [row["curve"][-1][1] for row in find("loss", **key)]
+        cells = [size, f"{minutes:g}", recipe, spread_text(losses, digits=2)]
+        scores = [scores_at(task, **key) for task in TASKS]
+        lines.append(line([*cells, *map(spread_text, scores)]))
+    return lines
+
+
+def scores_at(task, **key):
+    """Return the scores of a task in percent, one for each seed."""
+    return [100 * row["score"] for row in find("score", task=task, **key)]
+
+
+def _plateau_of(run):
+    """Return the steps of a run on the plateau, in words."""
+    lowest = run["unigram_entropy"] - BELOW
+    left = [step for step, loss in run["curve"] if loss < lowest]
+    return f"{left[0]:,}" if left else "all"
+
+
+def _neighbors(recipe, size, minutes):
+    """Return the attention of a first layer's best head to neighbors, in words."""
+    rows = find("neighbors", recipe=recipe, size=size, minutes=minutes)
+    if not rows:
+        return ""
+    return f"{100 * statistics.fmean(max(row['shares']) for row in rows):.0f} %"
+
+
+def stable_table():
+    """Return the lines of a table: fine-tuning on small data, with failed runs."""
+    heads = ["task and score", "majority"]
+    for title in STABLE.values():
+        heads += [title, "failed"]
+    lines = [line(heads), line(["---"] * len(heads))]
+    runs = numbers.read(numbers.FINE_TUNING)
+    for (task, score), nothing in NOTHING.items():
+        cells = [f"{task.upper()}, {score.replace('_', ' ')}", f"{nothing:.1f}"]
+        for who in STABLE:
+            scores = scores_of(runs, who, task, score)
+            failed = sum(one <= nothing for one in scores)
+            cells += [
+                spread_text(scores),
+                f"{failed} of {len(scores)}" if scores else "",
+            ]
+        lines.append(line(cells))
+    return lines
+
+
+def draw_losses():
+    """Return the figure of held-out losses over the minutes of training."""
+    figure, axes = style.new_figure(3.0, mosaic=[[size for size in SWITCH_MINUTES]])
+    for size, own in axes.items():
+        own.set_title(f"{size}: held-out loss, nats")
+        style.bare(own, y_grid=True)
+        own.set(xlabel="minutes of training on two cores")
+    for size, minutes, recipe in budgets():
+        for run in find("loss", size=size, minutes=minutes, recipe=recipe):
+            steps, losses = zip(*run["curve"], strict=True)
+            times = [minutes * step / run["num_train_steps"] for step in steps]
+            color = style.COLORS[LIBRARIES[recipe]]
+            axes[size].plot(times, losses, color=color, linewidth=1.2)
+    style.name_libraries(figure, LIBRARIES.values())
+    return figure
+
+
+def draw_scores():
+    """Return the figure of the scores, with standard deviations over seeds."""
+    figure, axes = style.new_figure(2.6, mosaic=[list(TASKS)])
+    for task, title in TASKS.items():
+        own = axes[task]
+        own.set_title(title)
+        style.bare(own, x_grid=True)
+        rows = [where for where in budgets() if scores_at(task, **_key(*where))]
+        names = [f"{size}, {minutes:g} min" for size, minutes, _ in rows]
+        style.name_rows(own, names if task == next(iter(TASKS)) else [""] * len(rows))
+        for y, where in enumerate(rows):
+            mean, deviation = spread(scores_at(task, **_key(*where)))
+            color = style.COLORS[LIBRARIES[where[2]]]
+            own.errorbar(mean, y, xerr=deviation, fmt="o", color=color, capsize=3)
+            style.label(own, f"{mean:.1f}", (mean + deviation, y), color, size=8)
+        own.margins(x=0.3)
+    style.name_libraries(figure, LIBRARIES.values())
+    return figure
+
+
+def _key(size, minutes, recipe):
+    return {"size": size, "minutes": minutes, "recipe": recipe}

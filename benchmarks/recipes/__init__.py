@@ -1,0 +1,1 @@
+"""Compare pre-training recipes that get the same time: losses and scores with seeds."""

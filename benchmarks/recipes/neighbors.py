@@ -1,0 +1,68 @@
+r"""Measure how much the first layer of pre-trained models attends to neighbors.
+
+    python -m benchmarks.recipes.neighbors --output=output/recipes
+
+--output is the folder of `python -m benchmarks.recipes`. For each finished model, a
+line of `recipe_runs.jsonl` gets the share of attention to the two tokens before and
+after a token, a mean over 40 held-out sentences, for each head of the first layer.
+Uniform attention to sentences of these lengths gives 0.15.
+"""
+
+import os
+
+import numpy as np
+from absl import flags
+
+from benchmarks import compared_runs
+from official_bert import files
+from official_bert.command_line.flag_values import require
+from official_bert.command_line.program import run
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("output", None, "Folder of the runs.")
+
+NUM_SENTENCES = 40
+# Characters of a sentence: long enough for neighbors, and shorter than 64 tokens.
+LENGTHS = range(61, 200)
+DISTANCE = 2
+
+
+def main():
+    """Measure all models that are not measured yet."""
+    require("output")
+    text = files.read_text(_path("text", "heldout.txt"), "the held-out text")
+    sentences = [one for one in text.splitlines() if len(one) in LENGTHS]
+    path = _path("recipe_runs.jsonl")
+    for row in compared_runs.read(path):
+        if row["part"] == "loss":
+            names = "size", "recipe", "seed", "minutes"
+            key = {"part": "neighbors"} | {name: row[name] for name in names}
+            folder, own = _path("models", row["folder"]), sentences[:NUM_SENTENCES]
+            compared_runs.run_missing(path, key, lambda f=folder, s=own: _measure(f, s))
+
+
+def _path(*parts):
+    return os.path.join(FLAGS.output, *parts)
+
+
+def _measure(folder, sentences):
+    """Return the share of attention to neighbors, for each head of the first layer."""
+    # Imported late, because TensorFlow is slow to import.
+    from official_bert.checkpoints import model_directory
+    from official_bert.pretrained import attention
+
+    bert = model_directory.load_encoder(folder)
+    shares = []
+    for sentence in sentences:
+        heads = attention.attention_maps(bert, sentence).probs[0]
+        places = np.arange(heads.shape[-1])
+        distances = np.abs(places[:, None] - places)
+        is_near = (distances > 0) & (distances <= DISTANCE)
+        # Without [CLS] and [SEP], which have no place in the sentence.
+        shares.append((heads * is_near).sum(-1)[:, 1:-1].mean(-1))
+    return {"shares": [round(float(one), 3) for one in np.mean(shares, 0)]}
+
+
+if __name__ == "__main__":
+    run(main)

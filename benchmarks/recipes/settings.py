@@ -1,0 +1,91 @@
+"""The compared pre-training recipes, each a list of flags of `run_pretraining.py`."""
+
+import dataclasses
+
+# Flags that change the time of a training step.
+COSTLY = (
+    *("--nodropout", "--masked_lm_prob", "--nonext_sentence_prediction", "--optimizer"),
+    *("--train_batch_size", "--pack", "--flagfile"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """The flags of a recipe, in addition to those that all recipes share.
+
+    Attributes:
+      flags: tuple of flags. `{fifth}`, `{first}` and `{second}` stand for numbers of
+        steps, see `flags_for`.
+      steps_ratio: training steps, divided by those of a batch of constant size.
+      causal_share: share of the steps with a left-to-right model, at the beginning.
+      records: flag file in configs/ablations that its records are created with.
+      initializer_range: that of the model's config.
+    """
+
+    flags: tuple[str, ...] = ()
+    steps_ratio: float = 1.0
+    causal_share: float = 0.0
+    records: str = "bert"
+    initializer_range: float = 0.02
+
+    @property
+    def cost(self):
+        """Return the flags on which the speed depends, as text."""
+        return " ".join(flag for flag in self.flags if flag.startswith(COSTLY))
+
+    def flags_for(self, num_train_steps):
+        """Return the flags, a list of strings, for a number of training steps."""
+        values = {
+            "fifth": max(1, num_train_steps // 5),
+            # With 32, 64 and 128 sequences, each size trains a third of them.
+            "first": num_train_steps * 4 // 7,
+            "second": num_train_steps * 6 // 7,
+        }
+        return [flag.format(**values) for flag in self.flags]
+
+
+# Without both, small models stay on a plateau for a long time. The base and the rows
+# after it contain them. Otherwise each effect would be that of the plateau's end.
+START = ("--nodropout", "--initializer=fan_in")
+
+
+def _with(*flags, **values):
+    return Recipe((*START, *flags), **values)
+
+
+BASE = "base: both"
+RECIPES = {
+    "2018": Recipe(),
+    "2018 at 5e-4": Recipe(("--learning_rate=5e-4",)),
+    "2018 at 2e-3": Recipe(("--learning_rate=2e-3",)),
+    "no dropout": Recipe(START[:1]),
+    "initializer fan_in": Recipe(START[1:]),
+    BASE: _with(),
+    "initializer range 0.08": Recipe(START[:1], initializer_range=0.08),
+    "initializer residual": Recipe((START[0], "--initializer=residual")),
+    "base at 5e-4": _with("--learning_rate=5e-4"),
+    "base at 2e-3": _with("--learning_rate=2e-3"),
+    "base with batches of 16": _with("--train_batch_size=16", steps_ratio=4),
+    "base with batches of 256": _with("--train_batch_size=256", steps_ratio=1 / 4),
+    "masking 40 %": _with("--masked_lm_prob=0.4"),
+    "masking 30 % to 15 %": _with("--masked_lm_prob=0.30:0.15"),
+    "no next sentence": _with("--nonext_sentence_prediction", records="table5_no_nsp"),
+    "constant then decay": _with(
+        "--learning_rate_schedule=constant_decay", "--num_decay_steps={fifth}"
+    ),
+    "growing batch": _with(
+        *("--train_batch_size=32", "--batch_size_steps={first}:64,{second}:128"),
+        steps_ratio=7 / 6,
+    ),
+    "Muon": _with("--optimizer=muon"),
+    "Muon at 4e-3": _with("--optimizer=muon", "--learning_rate=4e-3"),
+    "LAMB": _with("--optimizer=lamb"),
+    "LAMB at 4e-3": _with("--optimizer=lamb", "--learning_rate=4e-3"),
+    "packing": _with("--pack"),
+    "causal then masked": _with(causal_share=0.25),
+    "budget": Recipe(
+        ("--flagfile=configs/budget.flags", "--num_decay_steps={fifth}"),
+        causal_share=0.25,
+        records="table5_no_nsp",
+    ),
+}

@@ -1,0 +1,94 @@
+"""The benchmark of recipes: flags, equal time, resuming, and a run of every kind."""
+
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+from places import ROOT
+
+from benchmarks.recipes.settings import BASE, RECIPES, Recipe
+
+SYLLABLES = ["ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe"]
+
+
+def test_numbers_of_steps_are_those_of_the_run():
+    assert Recipe(("--a={fifth}", "--b={first}:64,{second}:128")).flags_for(700) == [
+        "--a=140",
+        "--b=400:64,600:128",
+    ]
+
+
+def test_a_growing_batch_trains_each_third_with_its_size():
+    """The sequences are those of a constant batch of 64."""
+    recipe = RECIPES["growing batch"]
+    constant = 600
+    steps = int(constant * recipe.steps_ratio)
+    changes = {0: 32}
+    for flag in recipe.flags_for(steps):
+        name, _, value = flag.partition("=")
+        if name == "--batch_size_steps":
+            pairs = [pair.split(":") for pair in value.split(",")]
+            changes |= {int(step): int(size) for step, size in pairs}
+        if name == "--train_batch_size":
+            assert int(value) == changes[0]
+    ends = [*list(changes)[1:], steps]
+    parts = [
+        (end - start) * size
+        for (start, size), end in zip(changes.items(), ends, strict=True)
+    ]
+    assert parts == [constant * 64 / 3] * 3
+
+
+def test_recipes_of_equal_cost_share_a_speed():
+    cost = "--nodropout"
+    same = {name for name, recipe in RECIPES.items() if recipe.cost == cost}
+    assert {BASE, "base at 5e-4", "constant then decay", "no dropout"} <= same
+    assert not {"2018", "Muon", "masking 40 %", "packing", "growing batch"} & same
+
+
+def test_every_switch_is_added_to_the_base():
+    base = set(RECIPES[BASE].flags)
+    others = "2018", "no dropout", "initializer", "budget"
+    for name, recipe in RECIPES.items():
+        assert base <= set(recipe.flags) or name.startswith(others), name
+
+
+def write_text(path):
+    """Write 40 documents with so many words that a vocabulary has 8,000 entries."""
+    chosen = random.Random(0)
+    words = ["".join(chosen.choices(SYLLABLES, k=4)) for _ in range(12_000)]
+    documents = []
+    for _ in range(40):
+        lines = [" ".join(chosen.choices(words, k=9)) + "." for _ in range(60)]
+        documents.append("\n".join(lines) + "\n")
+    path.write_text("\n".join(documents))
+
+
+# It makes a vocabulary of full size and trains three models.
+@pytest.mark.slow
+def test_runs_and_a_second_call(tmp_path):
+    write_text(tmp_path / "text.txt")
+    names = ["2018", "no next sentence", "causal then masked"]
+    command = [
+        *(sys.executable, "-m", "benchmarks.recipes"),
+        *(f"--input_file={tmp_path}/text.txt", f"--output={tmp_path}/out"),
+        *("--budget_minutes=0.02", "--speed_steps=40", "--num_seeds=1", "--jobs=2"),
+        *(f"--recipe={name}" for name in names),
+    ]
+    subprocess.run(command, check=True, cwd=ROOT)
+    path = tmp_path / "out" / "recipe_runs.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    speeds = {row["cost"]: row for row in rows if row["part"] == "speed"}
+    runs = {row["recipe"]: row for row in rows if row["part"] == "loss"}
+    assert set(runs) == set(names)
+    assert len(speeds) == 3
+    for name, row in runs.items():
+        speed = speeds[RECIPES[name].cost]["sequences_per_second"]
+        steps = int(60 * 0.02 * speed / 64)
+        assert row["num_train_steps"] == row["curve"][-1][0] == steps
+        assert row["curve"][-1][1] < row["curve"][0][1]
+    before = path.read_bytes()
+    subprocess.run(command, check=True, cwd=ROOT)
+    assert path.read_bytes() == before

@@ -4,7 +4,8 @@
 
 It reads `docs/yardstick.json`, `docs/accelerators.json` and the files in `benchmarks`
 that `numbers.all_files` lists. It writes `docs/figures/*.svg`, and the tables between
-marks in the pages that `tables.PAGES` lists. It needs matplotlib (`pip install matplotlib`).
+marks in the pages that `tables.PAGES` lists. It needs matplotlib
+(`pip install matplotlib`).
 """
 
 import sys

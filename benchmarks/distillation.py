@@ -39,6 +39,8 @@ define_positive("num_seeds", 3, "Runs of each student.")
 
 # Task -> (score, epochs of a student).
 TASKS = {"mrpc": ("f1", 10), "sst-2": ("accuracy", 3)}
+flags.DEFINE_multi_enum("task", list(TASKS), list(TASKS), "Tasks.")
+
 TEACHER, ALONE, DISTILLED = "teacher", "alone", "distilled"
 # Sentences whose time is measured, one at a time.
 NUM_TIMED = 200
@@ -49,7 +51,7 @@ def main():
     require("teacher", "student", "data_dir", "output")
     os.makedirs(FLAGS.output, exist_ok=True)
     students = [each.partition(":")[::2] for each in FLAGS.student]
-    for task in TASKS:
+    for task in FLAGS.task:
         teacher = _path(task, TEACHER, "1")
         _record(
             {"task": task, "model": TEACHER, "how": ALONE, "seed": 1},

@@ -32,6 +32,7 @@ from official_bert.ablations import heldout_text
 from official_bert.command_line.flag_values import define_positive, require
 from official_bert.command_line.program import run
 from official_bert.config import BertConfig
+from official_bert.errors import UserError
 from official_bert.training.logs import eval_results
 from official_bert.training.logs.run_log import read_metrics
 
@@ -307,8 +308,11 @@ def _write_configs():
 def _command(script, *arguments):
     """Run a command from the project's folder; its output goes to a log."""
     command = [sys.executable, f"run_scripts/{script}.py", *arguments]
-    with open(_path("commands.log"), "a", encoding="utf-8") as log:
-        subprocess.run(command, check=True, cwd=ROOT, stdout=log, stderr=log)
+    path = _path("commands.log")
+    with open(path, "a", encoding="utf-8") as log:
+        done = subprocess.run(command, check=False, cwd=ROOT, stdout=log, stderr=log)
+    if done.returncode:
+        raise UserError(f"{script}.py failed. {path} has its output.")
 
 
 if __name__ == "__main__":

@@ -20,12 +20,15 @@ from official_bert.training import loop
 EXTENDED = {"learning_rate_schedule": "constant_decay", "num_decay_steps": 2}
 RECIPES = [
     EXTENDED,
+    {"optimizer": "muon"},
+    {"optimizer": "lamb"},
     {"batch_size_steps": ((3, 32),)},
     {"masking": MaskingRate(0.4, 0.1, STEPS)},
     {"dropout": False},
     {"initializer": "fan_in"},
 ]
-NAMES = ["constant_decay", "batch_size_steps", "masking", "dropout", "initializer"]
+NAMES = ["constant_decay", "muon", "lamb", "batch_size_steps", "masking"]
+NAMES += ["dropout", "initializer"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +47,7 @@ def plain(records, tmp_path_factory):
     return train(records, tmp_path_factory.mktemp("plain"))
 
 
-@pytest.mark.parametrize("recipe", [RECIPES[0], *map(slow, RECIPES[1:])], ids=NAMES)
+@pytest.mark.parametrize("recipe", [*RECIPES[:2], *map(slow, RECIPES[2:])], ids=NAMES)
 def test_a_killed_run_ends_like_an_undisturbed_one(records, tmp_path, plain, recipe):
     whole = train(records, tmp_path / "whole", **recipe)
     killed = tmp_path / "killed"

@@ -29,6 +29,7 @@ from benchmarks import compared_runs
 from benchmarks.recipes.settings import RECIPES
 from official_bert import files
 from official_bert.ablations import heldout_text
+from official_bert.ablations.tables import TASKS
 from official_bert.command_line.flag_values import define_positive, require
 from official_bert.command_line.program import run
 from official_bert.config import BertConfig
@@ -56,12 +57,6 @@ flags.DEFINE_string("output", None, "Folder for all files.")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BATCH_SIZE = 64
 NUM_EVALUATIONS = 10
-# Name and flag file of a task -> (command, score).
-TASKS = {
-    "sst-2": ("run_classifier", "accuracy"),
-    "sts-b": ("run_classifier", "pearson"),
-    "conll": ("run_ner", "f1"),
-}
 
 
 def main():
@@ -237,7 +232,6 @@ def _tasks():
 
 def _fine_tune(one, task):
     """Return the score of a task, from the dev set."""
-    script, score = TASKS[task]
     folder = f"{one.folder}_{task}"
     if task == "conll":
         source = os.path.abspath(FLAGS.conll_dir)
@@ -245,14 +239,14 @@ def _fine_tune(one, task):
     else:
         data = [f"--data_dir={os.path.abspath(FLAGS.glue_data_dir)}"]
     _command(
-        script,
+        TASKS[task].script.removesuffix(".py"),
         *data,
         f"--flagfile=configs/ablations/{task}.flags",
         f"--model={one.folder}",
         f"--seed={one.seed}",
         f"--output_dir={folder}",
     )
-    return {"score": eval_results.read(folder)[f"eval_{score}"]}
+    return {"score": eval_results.read(folder)[f"eval_{TASKS[task].metric}"]}
 
 
 def _record_file(name):

@@ -8,6 +8,7 @@ after a token, a mean over 40 held-out sentences, for each head of the first lay
 Uniform attention to sentences of these lengths gives 0.15.
 """
 
+import functools
 import os
 
 import numpy as np
@@ -32,14 +33,16 @@ def main():
     """Measure all models that are not measured yet."""
     require("output")
     text = files.read_text(_path("text", "heldout.txt"), "the held-out text")
-    sentences = [one for one in text.splitlines() if len(one) in LENGTHS]
+    fitting = [one for one in text.splitlines() if len(one) in LENGTHS]
+    sentences = fitting[:NUM_SENTENCES]
     path = _path("recipe_runs.jsonl")
     for row in compared_runs.read(path):
         if row["part"] == "loss":
             names = "size", "recipe", "seed", "minutes"
             key = {"part": "neighbors"} | {name: row[name] for name in names}
-            folder, own = _path("models", row["folder"]), sentences[:NUM_SENTENCES]
-            compared_runs.run_missing(path, key, lambda f=folder, s=own: _measure(f, s))
+            folder = _path("models", row["folder"])
+            make_run = functools.partial(_measure, folder, sentences)
+            compared_runs.run_missing(path, key, make_run)
 
 
 def _path(*parts):

@@ -9,7 +9,8 @@ from benchmarks.figures.fine_tuning import SCORES, scores_of, spread
 from benchmarks.recipes.settings import BASE, RECIPES
 
 OLD, NEW = "2018", "budget"
-LIBRARIES = {OLD: style.ORIGINAL, NEW: style.OURS}
+# Recipe -> color.
+COLORS = {OLD: style.COLORS[style.ORIGINAL], NEW: style.COLORS[style.OURS]}
 # Minutes of the comparison of all switches, for each size.
 SWITCH_MINUTES = {"tiny": 2}
 # A run has left the plateau when its loss is this far below the unigram entropy. The
@@ -44,7 +45,7 @@ def budgets():
         (size, minutes, recipe)
         for size in SWITCH_MINUTES
         for minutes in sorted({row["minutes"] for row in rows})
-        for recipe in LIBRARIES
+        for recipe in COLORS
         if minutes > max(SWITCH_MINUTES.values())
         and find("loss", size=size, minutes=minutes, recipe=recipe)
     ]
@@ -140,9 +141,10 @@ def draw_losses():
         for run in find("loss", size=size, minutes=minutes, recipe=recipe):
             steps, losses = zip(*run["curve"], strict=True)
             times = [minutes * _share_of_time(run, step) for step in steps]
-            color = style.COLORS[LIBRARIES[recipe]]
-            axes[size].plot(times, losses, color=color, linewidth=1.2)
-    style.name_libraries(figure, LIBRARIES.values())
+            axes[size].plot(times, losses, color=COLORS[recipe], linewidth=1.2)
+        # No names of libraries: both recipes are trained with official_bert.
+        end = times[-1], losses[-1]
+        style.label(axes[size], recipe, end, COLORS[recipe], shift=(0, 8), ha="center")
     return figure
 
 
@@ -174,15 +176,14 @@ def draw_scores():
         own.set_title(title)
         style.bare(own, x_grid=True)
         rows = [where for where in budgets() if scores_at(task, **_key(*where))]
-        names = [f"{size}, {minutes:g} min" for size, minutes, _ in rows]
+        names = [f"{recipe}, {size}, {minutes:g} min" for size, minutes, recipe in rows]
         style.name_rows(own, names if task == next(iter(TASKS)) else [""] * len(rows))
         for y, where in enumerate(rows):
             mean, deviation = spread(scores_at(task, **_key(*where)))
-            color = style.COLORS[LIBRARIES[where[2]]]
+            color = COLORS[where[2]]
             own.errorbar(mean, y, xerr=deviation, fmt="o", color=color, capsize=3)
             style.label(own, f"{mean:.1f}", (mean + deviation, y), color, size=8)
         own.margins(x=0.3)
-    style.name_libraries(figure, LIBRARIES.values())
     return figure
 
 

@@ -83,8 +83,13 @@ def main():
             pool.submit(_run, recipe, seed, speeds[recipe])
             for seed, recipe in itertools.product(seeds, recipes)
         ]
-        for done in concurrent.futures.as_completed(runs):
-            done.result()
+        try:
+            for done in concurrent.futures.as_completed(runs):
+                done.result()
+        except BaseException:
+            # Otherwise an error would appear after all other runs.
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def _path(*parts):

@@ -2,7 +2,7 @@ r"""Measure how much the first layer of pre-trained models attends to neighbors.
 
     python -m benchmarks.recipes.neighbors --output=output/recipes
 
---output is the folder of `python -m benchmarks.recipes`. For each finished model, a
+--output is the folder of `python -m benchmarks.recipes`. For each model in it, a
 line of `recipe_runs.jsonl` gets the share of attention to the two tokens before and
 after a token, a mean over 40 held-out sentences, for each head of the first layer.
 Uniform attention to sentences of these lengths gives 0.15.
@@ -37,7 +37,8 @@ def main():
     sentences = fitting[:NUM_SENTENCES]
     path = _path("recipe_runs.jsonl")
     for row in compared_runs.read(path):
-        if row["part"] == "loss":
+        # The file can also have lines of another machine, whose models are not here.
+        if row["part"] == "loss" and os.path.isdir(_path("models", row["folder"])):
             names = "size", "recipe", "seed", "minutes"
             key = {"part": "neighbors"} | {name: row[name] for name in names}
             folder = _path("models", row["folder"])

@@ -5,7 +5,7 @@ import dataclasses
 # Flags that change the time of a training step.
 COSTLY = (
     *("--nodropout", "--masked_lm_prob", "--optimizer", "--train_batch_size"),
-    *("--pack", "--flagfile", "--next_sentence", "--nonext_sentence"),
+    *("--pack", "--flagfile", "--nonext_sentence"),
 )
 
 

@@ -92,10 +92,13 @@ flags.DEFINE_string(
     "Folder that keeps our models as TASK_SEED; default: models are deleted.",
 )
 
-OURS, CORRECTED, THEIRS = "ours", "ours with --bias_correction", "PyTorch"
-STABLE = "ours with stable.flags"
-flags.DEFINE_list(
-    "who", [OURS, THEIRS], f"Sides to run: {OURS}, {CORRECTED}, {STABLE}, {THEIRS}."
+OURS, THEIRS = "ours", "PyTorch"
+WITH = f"{OURS} with "
+flags.DEFINE_multi_string(
+    "who",
+    [OURS, THEIRS],
+    f'Sides to run: {OURS}, "{WITH}--bias_correction", "{WITH}" and other flags of our '
+    f"command, {THEIRS}. --flagfile=stable is a flag, too.",
 )
 
 
@@ -104,14 +107,7 @@ def main():
     require("model", "output")
     tasks = list(map(find_task, FLAGS.tasks))
     sources = list(map(_sources_of, tasks))
-    makers = {
-        OURS: _ours,
-        CORRECTED: functools.partial(_ours, further=["--bias_correction"]),
-        STABLE: functools.partial(
-            _ours, further=[f"--flagfile={ROOT}/configs/stable.flags"]
-        ),
-        THEIRS: _theirs,
-    }
+    makers = {who: _maker(who) for who in FLAGS.who}
     with tempfile.TemporaryDirectory() as folder:
         data = [
             _prepare(task, paths, pathlib.Path(folder) / task.name)
@@ -124,6 +120,21 @@ def main():
                     make_run = functools.partial(makers[who], task, seed, data_flags)
                     compared_runs.run_missing(FLAGS.output, key, make_run)
     print("\n".join(table(compared_runs.read(FLAGS.output))))
+
+
+def _maker(who):
+    """Return the function that fine-tunes a side.
+
+    Raises:
+      UserError: no such side.
+    """
+    if who == THEIRS:
+        return _theirs
+    if who == OURS:
+        return _ours
+    if not who.startswith(WITH):
+        raise UserError(f'--who={who} is not {OURS}, "{WITH}…" or {THEIRS}.')
+    return functools.partial(_ours, further=who.removeprefix(WITH).split())
 
 
 def _sources_of(task):
@@ -208,21 +219,21 @@ def table(records):
     PyTorch's.
     """
     lines = []
+    sides = dict.fromkeys(one["who"] for one in records)
     for task in map(find_task, dict.fromkeys(one["task"] for one in records)):
         of_task = [one for one in records if one["task"] == task.name]
         for name in task.scores:
             groups = {
                 who: [100 * one[name] for one in of_task if one["who"] == who]
-                for who in (OURS, CORRECTED, STABLE, THEIRS)
+                for who in sides
             }
+            theirs = groups.get(THEIRS, [])
             for who, group in groups.items():
                 if group:
                     line = f"{task.name:6} {name:20} {who:27} "
                     line += compared_runs.mean_and_deviation(group)
                     if who != THEIRS:
-                        line += (
-                            f"   apart: {compared_runs.apart(group, groups[THEIRS])}"
-                        )
+                        line += f"   apart: {compared_runs.apart(group, theirs)}"
                     lines.append(line)
         ratios = compared_runs.ratios(of_task, OURS, THEIRS)
         if ratios:

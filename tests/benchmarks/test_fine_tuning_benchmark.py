@@ -179,9 +179,11 @@ def test_our_run_is_a_line(tmp_path):
     (tmp_path / "tags.txt").write_text("\n".join(sentences))
     flags = ["--tasks=conll", "--conll_files=tags.txt,tags.txt,tags.txt"]
     flags += ["--max_dev_rows=30", "--num_train_epochs=1"]
-    done, rows = run_benchmark(tmp_path, *flags)
+    further = "ours with --bias_correction --num_train_epochs=2"
+    done, rows = run_benchmark(tmp_path, *flags, f"--who={further}")
     assert done.returncode == 0, done.stderr
-    [row] = rows
+    row, other = rows
+    assert other["who"] == further and other["steps"] > row["steps"]
     assert list(row)[:3] == ["who", "task", "seed"]
     assert list(row)[3:] == ["f1", "test_f1", "steps", "seconds", "rate"]
     assert (row["who"], row["task"], row["seed"]) == ("ours", "conll", 1)
@@ -194,6 +196,10 @@ def test_our_run_is_a_line(tmp_path):
     (tmp_path / "runs.jsonl").write_text("\n".join(lines) + "\n")
     done, rows = run_benchmark(tmp_path, *flags)
     assert rows == [row, theirs]
+    assert (
+        "--who=theirs is not ours"
+        in run_benchmark(tmp_path, "--who=theirs", *flags)[0].stderr
+    )
     shown = [line.split() for line in done.stdout.splitlines()]
     assert ["conll", "f1", "ours", "12.5", "(1", "seed)", "apart:", "-"] in shown
     assert ["conll", "f1", "PyTorch", "50.0", "(1", "seed)"] in shown

@@ -26,7 +26,7 @@ import sys
 from absl import flags
 
 from benchmarks import compared_runs
-from benchmarks.recipes.settings import RECIPES
+from benchmarks.recipes.settings import RATES, RECIPES
 from official_bert import files
 from official_bert.ablations import heldout_text
 from official_bert.ablations.tables import TASKS
@@ -40,7 +40,7 @@ from official_bert.training.logs.run_log import read_metrics
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("input_file", None, "Text: a sentence per line, a blank line.")
-flags.DEFINE_enum("size", "tiny", ("tiny", "mini"), "Size of the models.")
+flags.DEFINE_enum("size", "tiny", list(RATES), "Size of the models.")
 flags.DEFINE_float("budget_minutes", 3.0, "Minutes of training per run.", 0.01)
 define_positive("num_seeds", 3, "Pre-training runs per recipe.")
 define_positive("speed_steps", 200, "Training steps to measure the speed.")
@@ -194,7 +194,6 @@ class PretrainingRun:
             f"--vocab_file={_path('vocab.txt')}",
             f"--bert_config_file={_config(self.recipe.initializer_range)}",
             f"--train_batch_size={BATCH_SIZE}",
-            "--learning_rate=1e-3",
             f"--num_train_steps={num_train_steps}",
             f"--num_warmup_steps={num_train_steps // 10}",
             f"--save_checkpoints_steps={every}",
@@ -203,6 +202,8 @@ class PretrainingRun:
             f"--seed={self.seed}",
             f"--output_dir={self.folder}",
             *self.recipe.flags_for(num_train_steps),
+            # The last value counts, so it replaces the rate of a flag file.
+            f"--learning_rate={RATES[FLAGS.size] * self.recipe.rate_ratio:g}",
         ]
 
 

@@ -9,6 +9,10 @@ COSTLY = (
 )
 
 
+# Size of the model -> learning rate. With 1e-3, mini stays at the unigram entropy.
+RATES = {"tiny": 1e-3, "mini": 5e-4}
+
+
 @dataclasses.dataclass(frozen=True)
 class Recipe:
     """The flags of a recipe, in addition to those that all recipes share.
@@ -16,6 +20,7 @@ class Recipe:
     Attributes:
       flags: tuple of flags. `{fifth}`, `{first}` and `{second}` stand for numbers of
         steps, see `flags_for`.
+      rate_ratio: learning rate, divided by that of the size in `RATES`.
       steps_ratio: training steps, divided by those of a batch of constant size.
       causal_share: share of the steps with a left-to-right model, at the beginning.
       records: flag file in configs/ablations that its records are created with.
@@ -23,6 +28,7 @@ class Recipe:
     """
 
     flags: tuple[str, ...] = ()
+    rate_ratio: float = 1.0
     steps_ratio: float = 1.0
     causal_share: float = 0.0
     records: str = "bert"
@@ -57,15 +63,15 @@ BUDGET = "--flagfile=configs/budget.flags", "--num_decay_steps={fifth}"
 BASE = "base: both"
 RECIPES = {
     "2018": Recipe(),
-    "2018 at 5e-4": Recipe(("--learning_rate=5e-4",)),
-    "2018 at 2e-3": Recipe(("--learning_rate=2e-3",)),
+    "2018 at half the rate": Recipe(rate_ratio=0.5),
+    "2018 at twice the rate": Recipe(rate_ratio=2),
     "no dropout": Recipe(START[:1]),
     "initializer fan_in": Recipe(START[1:]),
     BASE: _with(),
     "initializer range 0.08": Recipe(START[:1], initializer_range=0.08),
     "initializer residual": Recipe((START[0], "--initializer=residual")),
-    "base at 5e-4": _with("--learning_rate=5e-4"),
-    "base at 2e-3": _with("--learning_rate=2e-3"),
+    "base at half the rate": _with(rate_ratio=0.5),
+    "base at twice the rate": _with(rate_ratio=2),
     "base with batches of 16": _with("--train_batch_size=16", steps_ratio=4),
     "base with batches of 256": _with("--train_batch_size=256", steps_ratio=1 / 4),
     "masking 40 %": _with("--masked_lm_prob=0.4"),
@@ -79,9 +85,9 @@ RECIPES = {
         steps_ratio=7 / 6,
     ),
     "Muon": _with("--optimizer=muon"),
-    "Muon at 4e-3": _with("--optimizer=muon", "--learning_rate=4e-3"),
+    "Muon at 4 times the rate": _with("--optimizer=muon", rate_ratio=4),
     "LAMB": _with("--optimizer=lamb"),
-    "LAMB at 4e-3": _with("--optimizer=lamb", "--learning_rate=4e-3"),
+    "LAMB at 4 times the rate": _with("--optimizer=lamb", rate_ratio=4),
     "packing": _with("--pack"),
     "causal then masked": _with(causal_share=0.25),
     "budget": Recipe(BUDGET, causal_share=0.25, records="table5_no_nsp"),

@@ -7,7 +7,8 @@ r"""Distill a fine-tuned teacher into small models: scores, sizes and millisecon
 The teacher is fine-tuned once per task. Each student is trained with several seeds:
 alone, from the labels only, and distilled. Both have the same start, epochs and
 learning rate. --output is a folder for the models and for `distillation_runs.jsonl`,
-one line per model. Repeat the command to resume.
+one line per result. Repeat the command to resume. With --time, it also measures the
+time of one text, which needs an idle machine.
 """
 
 import functools
@@ -36,9 +37,10 @@ flags.DEFINE_multi_string("student", [], "NAME:PATH of a pre-trained small model
 flags.DEFINE_string("data_dir", None, "Folder that contains the folders of GLUE.")
 flags.DEFINE_string("output", None, "Folder for models and results.")
 define_positive("num_seeds", 3, "Runs of each student.")
+flags.DEFINE_bool("time", False, "Measure milliseconds; the machine must be idle.")
 
 # Task -> (score, epochs of a student).
-TASKS = {"mrpc": ("f1", 10), "sst-2": ("accuracy", 3)}
+TASKS = {"mrpc": ("f1", 10), "sst-2": ("accuracy", 1)}
 flags.DEFINE_multi_enum("task", list(TASKS), list(TASKS), "Tasks.")
 
 TEACHER, ALONE, DISTILLED = "teacher", "alone", "distilled"
@@ -52,17 +54,34 @@ def main():
     os.makedirs(FLAGS.output, exist_ok=True)
     students = [each.partition(":")[::2] for each in FLAGS.student]
     for task in FLAGS.task:
-        teacher = _path(task, TEACHER, "1")
-        _record(
-            {"task": task, "model": TEACHER, "how": ALONE, "seed": 1},
-            functools.partial(_train_teacher, task, teacher),
-        )
-        for seed in range(1, FLAGS.num_seeds + 1):
-            for name, start in students:
-                for how in (ALONE, DISTILLED):
-                    key = {"task": task, "model": name, "how": how, "seed": seed}
-                    make_run = functools.partial(_train_student, key, start, teacher)
-                    _record(key, make_run)
+        _train_all(task, students)
+    if FLAGS.time:
+        for task in FLAGS.task:
+            for model in (TEACHER, *(name for name, _ in students)):
+                key = {"part": "time", "task": task, "model": model}
+                _record(key, functools.partial(_measure_time, task, model))
+
+
+def _train_all(task, students):
+    teacher = _folder(task, TEACHER, ALONE, 1)
+    _record(
+        _key(task, TEACHER, ALONE, 1),
+        functools.partial(_train_teacher, task, teacher),
+    )
+    for seed in range(1, FLAGS.num_seeds + 1):
+        for name, start in students:
+            for how in (ALONE, DISTILLED):
+                key = _key(task, name, how, seed)
+                _record(key, functools.partial(_train_student, key, start, teacher))
+
+
+def _key(task, model, how, seed):
+    """Return what identifies the score of a model, a dict."""
+    return {"part": "score", "task": task, "model": model, "how": how, "seed": seed}
+
+
+def _folder(task, model, how, seed):
+    return _path(task, f"{model}_{how}", str(seed))
 
 
 def _path(*parts):
@@ -83,7 +102,7 @@ def _train_teacher(task, folder):
 def _train_student(key, start, teacher):
     """Train a student; return its result."""
     task, how = key["task"], key["how"]
-    folder = _path(task, f"{key['model']}_{how}", str(key["seed"]))
+    folder = _folder(task, key["model"], how, key["seed"])
     script, own = "run_classifier", []
     if how == DISTILLED:
         script, own = "distill", [f"--teacher={teacher}"]
@@ -107,11 +126,18 @@ def _command(script, task, folder, seed, *further):
 
 
 def _result(task, folder):
-    """Return score, parameters, and the median milliseconds of one text."""
-    # Imported late, because TensorFlow is slow to import.
-    from official_bert.tasks.classifier.predictor import ClassifierPredictor
+    """Return score and number of parameters."""
+    score = TASKS[task][0]
+    variables = _predictor(folder).model.trainable_variables
+    return {
+        "score": eval_results.read(folder)[f"eval_{score}"],
+        "parameters": sum(int(one.shape.num_elements()) for one in variables),
+    }
 
-    predictor = ClassifierPredictor(folder, 1)
+
+def _measure_time(task, model):
+    """Return the median milliseconds of one text."""
+    predictor = _predictor(_folder(task, model, ALONE, 1))
     texts = _texts(task)
     predictor.predict(texts)
     times = []
@@ -119,15 +145,14 @@ def _result(task, folder):
         started = time.perf_counter()
         predictor.predict([text])
         times.append(1000 * (time.perf_counter() - started))
-    score = TASKS[task][0]
-    return {
-        "score": eval_results.read(folder)[f"eval_{score}"],
-        "parameters": sum(
-            int(variable.shape.num_elements())
-            for variable in predictor.model.trainable_variables
-        ),
-        "milliseconds": round(statistics.median(times), 2),
-    }
+    return {"milliseconds": round(statistics.median(times), 2)}
+
+
+def _predictor(folder):
+    # Imported late, because TensorFlow is slow to import.
+    from official_bert.tasks.classifier.predictor import ClassifierPredictor
+
+    return ClassifierPredictor(folder, 1)
 
 
 def _texts(task):

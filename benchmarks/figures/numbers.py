@@ -16,6 +16,7 @@ FINE_TUNING = BENCHMARKS / "fine_tuning_runs.jsonl"
 FINE_TUNING_SHORT = BENCHMARKS / "fine_tuning_runs_short.jsonl"
 FINE_TUNING_ONE_EPOCH = BENCHMARKS / "fine_tuning_runs_one_epoch.jsonl"
 RECIPES = BENCHMARKS / "recipe_runs.jsonl"
+DISTILLATION = BENCHMARKS / "distillation_runs.jsonl"
 RESULTS = BENCHMARKS / "results"
 
 
@@ -48,8 +49,9 @@ class Experiment:
 def all_files():
     """Return the paths of all files that figures and tables read."""
     runs = [ABLATIONS, FINE_TUNING, FINE_TUNING_SHORT, FINE_TUNING_ONE_EPOCH]
+    runs += [RECIPES, DISTILLATION]
     speed = [YARDSTICK, YARDSTICK_EPYC, YARDSTICK_AVX2]
-    return [*speed, ACCELERATORS, *runs, RECIPES, *sorted(RESULTS.glob("*.json"))]
+    return [*speed, ACCELERATORS, *runs, *sorted(RESULTS.glob("*.json"))]
 
 
 def experiment(name):

@@ -20,7 +20,7 @@ BELOW = 1.0
 STABLE = {
     "ours": "the paper's recipe",
     "ours with --bias_correction": "with `--bias_correction`",
-    "ours with stable.flags": "`stable.flags`",
+    "ours with --flagfile=stable": "`--flagfile=stable`",
 }
 # Task and score -> score of a model that has learned nothing, in percent: it answers
 # the most frequent label.
@@ -30,6 +30,10 @@ NOTHING = {
     ("cola", "matthews_correlation"): 0.0,
     ("sts-b", "pearson"): 0.0,
 }
+# How a model of `distillation_runs.jsonl` was trained -> heading.
+TRAINED = {"alone": "fine-tuned", "distilled": "distilled"}
+# Task of `distillation_runs.jsonl` -> heading.
+DISTILLED = {"mrpc": "MRPC, F1", "sst-2": "SST-2, accuracy"}
 
 
 def find(part, **key):
@@ -38,14 +42,14 @@ def find(part, **key):
     return [row for row in numbers.read(numbers.RECIPES) if row | key == row]
 
 
-def budgets():
-    """Return (size, minutes, recipe) of the longer runs, in order."""
+def budgets(recipes):
+    """Return (size, minutes, recipe) of the longer runs of some recipes, in order."""
     rows = find("loss")
     return [
         (size, minutes, recipe)
         for size in SWITCH_MINUTES
         for minutes in sorted({row["minutes"] for row in rows})
-        for recipe in COLORS
+        for recipe in recipes
         if minutes > max(SWITCH_MINUTES.values())
         and find("loss", size=size, minutes=minutes, recipe=recipe)
     ]
@@ -78,10 +82,10 @@ def switch_table(size):
 
 
 def budget_table():
-    """Return the lines of a table: the 2018 recipe and the budget recipe."""
+    """Return the lines of a table: loss and scores of the longer runs."""
     heads = ["model", "minutes", "recipe", "held-out loss", *TASKS.values()]
     lines = [line(heads), line(["---"] * len(heads))]
-    for size, minutes, recipe in budgets():
+    for size, minutes, recipe in budgets(RECIPES):
         key = _key(size, minutes, recipe)
         losses = [row["curve"][-1][1] for row in find("loss", **key)]
         cells = [size, f"{minutes:g}", recipe, spread_text(losses, digits=2)]
@@ -130,6 +134,34 @@ def stable_table():
     return lines
 
 
+def distillation_table():
+    """Return the lines of a table: size, time and scores of teacher and students."""
+    heads = ["task and score", "model", "parameters", "ms per text", *TRAINED.values()]
+    lines = [line(heads), line(["---"] * len(heads))]
+    rows = numbers.read(numbers.DISTILLATION)
+    for (task, model), runs in _groups([row for row in rows if "score" in row]):
+        (time,) = [
+            row["milliseconds"]
+            for row in rows
+            if row["part"] == "time" and (row["task"], row["model"]) == (task, model)
+        ]
+        scores = [
+            spread_text([100 * run["score"] for run in runs if run["how"] == how])
+            for how in TRAINED
+        ]
+        millions = f"{runs[0]['parameters'] / 1e6:.1f} M"
+        lines.append(line([DISTILLED[task], model, millions, f"{time:.1f}", *scores]))
+    return lines
+
+
+def _groups(rows):
+    """Return ((task, model), rows) pairs: of each task the largest model first."""
+    groups = {}
+    for row in sorted(rows, key=lambda row: (row["task"], -row["parameters"])):
+        groups.setdefault((row["task"], row["model"]), []).append(row)
+    return groups.items()
+
+
 def draw_losses():
     """Return the figure of held-out losses over the minutes of training."""
     figure, axes = style.new_figure(3.0, mosaic=[list(SWITCH_MINUTES)])
@@ -137,7 +169,7 @@ def draw_losses():
         own.set_title(f"{size}: held-out loss, nats")
         style.bare(own, y_grid=True)
         own.set(xlabel="minutes of training on two cores")
-    for size, minutes, recipe in budgets():
+    for size, minutes, recipe in budgets(COLORS):
         for run in find("loss", size=size, minutes=minutes, recipe=recipe):
             steps, losses = zip(*run["curve"], strict=True)
             times = [minutes * _share_of_time(run, step) for step in steps]
@@ -175,7 +207,8 @@ def draw_scores():
         own = axes[task]
         own.set_title(title)
         style.bare(own, x_grid=True)
-        rows = [where for where in budgets() if scores_at(task, **_key(*where))]
+        named = budgets(COLORS)
+        rows = [where for where in named if scores_at(task, **_key(*where))]
         names = [f"{recipe}, {size}, {minutes:g} min" for size, minutes, recipe in rows]
         style.name_rows(own, names if task == next(iter(TASKS)) else [""] * len(rows))
         for y, where in enumerate(rows):
@@ -183,7 +216,7 @@ def draw_scores():
             color = COLORS[where[2]]
             own.errorbar(mean, y, xerr=deviation, fmt="o", color=color, capsize=3)
             style.label(own, f"{mean:.1f}", (mean + deviation, y), color, size=8)
-        own.margins(x=0.3)
+        own.margins(x=0.5)
     return figure
 
 

@@ -238,6 +238,7 @@ COMPUTED = {
     "figure5": _figure5,
     "recipe_switches": lambda: _measured(recipes.switch_table("tiny"), "recipes"),
     "recipe_budgets": lambda: _measured(recipes.budget_table(), "recipes"),
+    "distillation": lambda: _measured(recipes.distillation_table(), "distillation"),
     "stable": lambda: _measured(recipes.stable_table(), "fine_tuning"),
     **{
         name: lambda name=name: _ablation(name)

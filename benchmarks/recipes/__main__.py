@@ -19,6 +19,7 @@ import functools
 import itertools
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -172,7 +173,7 @@ class PretrainingRun:
     @property
     def folder(self):
         """Return the output directory."""
-        words = self.name.replace(":", "").replace("%", "percent").split()
+        words = re.sub("[:,]", "", self.name).replace("%", "percent").split()
         name = f"{FLAGS.size}_{'-'.join(words)}_{self.minutes:g}-minutes_{self.seed}"
         return _path("models", name)
 

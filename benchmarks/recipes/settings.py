@@ -4,8 +4,8 @@ import dataclasses
 
 # Flags that change the time of a training step.
 COSTLY = (
-    *("--nodropout", "--masked_lm_prob", "--optimizer", "--train_batch_size"),
-    *("--pack", "--flagfile", "--nonext_sentence"),
+    *("--dropout", "--nodropout", "--nonext_sentence", "--masked_lm_prob"),
+    *("--optimizer", "--train_batch_size", "--pack", "--flagfile"),
 )
 
 
@@ -91,6 +91,12 @@ RECIPES = {
     "packing": _with("--pack"),
     "causal then masked": _with(causal_share=0.25),
     "budget": Recipe(BUDGET, causal_share=0.25, records="table5_no_nsp"),
+    "budget, 5 % left-to-right": Recipe(
+        BUDGET, causal_share=0.05, records="table5_no_nsp"
+    ),
+    "budget with dropout": Recipe(
+        (*BUDGET, "--dropout"), causal_share=0.25, records="table5_no_nsp"
+    ),
     "budget with next sentence": Recipe(
         (*BUDGET, "--next_sentence_prediction"), causal_share=0.25
     ),

@@ -31,15 +31,18 @@ def test_scores_sizes_and_times_of_all_models(tmp_path):
     command = [
         *(sys.executable, ROOT / "benchmarks" / "distillation.py"),
         *("--teacher=teacher", "--student=small:student", "--data_dir=data"),
-        *("--task=sst-2", "--num_seeds=1", "--output=out"),
+        *("--task=sst-2", "--num_seeds=1", "--time", "--output=out"),
     ]
     subprocess.run(command, check=True, cwd=tmp_path)
     path = tmp_path / "out" / "distillation_runs.jsonl"
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    found = [(row["model"], row["how"]) for row in rows]
+    scores, times = rows[:3], rows[3:]
+    found = [(row["model"], row["how"]) for row in scores]
     assert found == [("teacher", "alone"), ("small", "alone"), ("small", "distilled")]
-    assert all(0 <= row["score"] <= 1 and row["milliseconds"] > 0 for row in rows)
-    assert rows[0]["parameters"] > rows[1]["parameters"] == rows[2]["parameters"]
+    assert all(0 <= row["score"] <= 1 for row in scores)
+    assert scores[0]["parameters"] > scores[1]["parameters"] == scores[2]["parameters"]
+    assert [row["model"] for row in times] == ["teacher", "small"]
+    assert all(row["milliseconds"] > 0 for row in times)
     before = path.read_bytes()
     subprocess.run(command, check=True, cwd=tmp_path)
     assert path.read_bytes() == before

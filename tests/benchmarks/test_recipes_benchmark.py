@@ -43,7 +43,7 @@ def test_a_growing_batch_trains_each_third_with_its_size():
 def test_recipes_of_equal_cost_share_a_speed():
     cost = "--nodropout"
     same = {name for name, recipe in RECIPES.items() if recipe.cost == cost}
-    assert {BASE, "base at 5e-4", "constant then decay", "no dropout"} <= same
+    assert {BASE, "base at half the rate", "constant then decay", "no dropout"} <= same
     assert not {"2018", "Muon", "masking 40 %", "packing", "growing batch"} & same
 
 

@@ -63,11 +63,9 @@ def main():
 
 
 def _train_all(task, students):
-    teacher = _folder(task, TEACHER, ALONE, 1)
-    _record(
-        _key(task, TEACHER, ALONE, 1),
-        functools.partial(_train_teacher, task, teacher),
-    )
+    key = _key(task, TEACHER, ALONE, 1)
+    teacher = _folder(key)
+    _record(key, functools.partial(_train_teacher, task, teacher))
     for seed in range(1, FLAGS.num_seeds + 1):
         for name, start in students:
             for how in (ALONE, DISTILLED):
@@ -80,8 +78,9 @@ def _key(task, model, how, seed):
     return {"part": "score", "task": task, "model": model, "how": how, "seed": seed}
 
 
-def _folder(task, model, how, seed):
-    return _path(task, f"{model}_{how}", str(seed))
+def _folder(key):
+    """Return the folder of a model."""
+    return _path(key["task"], f"{key['model']}_{key['how']}", str(key["seed"]))
 
 
 def _path(*parts):
@@ -102,7 +101,7 @@ def _train_teacher(task, folder):
 def _train_student(key, start, teacher):
     """Train a student; return its result."""
     task, how = key["task"], key["how"]
-    folder = _folder(task, key["model"], how, key["seed"])
+    folder = _folder(key)
     script, own = "run_classifier", []
     if how == DISTILLED:
         script, own = "distill", [f"--teacher={teacher}"]
@@ -137,7 +136,7 @@ def _result(task, folder):
 
 def _measure_time(task, model):
     """Return the median milliseconds of one text."""
-    predictor = _predictor(_folder(task, model, ALONE, 1))
+    predictor = _predictor(_folder(_key(task, model, ALONE, 1)))
     texts = _texts(task)
     predictor.predict(texts)
     times = []

@@ -139,7 +139,7 @@ def distillation_table():
     heads = ["task and score", "model", "parameters", "ms per text", *TRAINED.values()]
     lines = [line(heads), line(["---"] * len(heads))]
     rows = numbers.read(numbers.DISTILLATION)
-    for (task, model), runs in _groups([row for row in rows if "score" in row]):
+    for (task, model), runs in _groups([row for row in rows if row["part"] == "score"]):
         (time,) = [
             row["milliseconds"]
             for row in rows

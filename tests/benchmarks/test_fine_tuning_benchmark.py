@@ -196,10 +196,8 @@ def test_our_run_is_a_line(tmp_path):
     (tmp_path / "runs.jsonl").write_text("\n".join(lines) + "\n")
     done, rows = run_benchmark(tmp_path, *flags)
     assert rows == [row, theirs]
-    assert (
-        "--who=theirs is not ours"
-        in run_benchmark(tmp_path, "--who=theirs", *flags)[0].stderr
-    )
+    refused, _ = run_benchmark(tmp_path, "--who=theirs", *flags)
+    assert "--who=theirs is not ours" in refused.stderr
     shown = [line.split() for line in done.stdout.splitlines()]
     assert ["conll", "f1", "ours", "12.5", "(1", "seed)", "apart:", "-"] in shown
     assert ["conll", "f1", "PyTorch", "50.0", "(1", "seed)"] in shown

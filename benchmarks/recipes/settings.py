@@ -97,6 +97,12 @@ RECIPES = {
     "budget with dropout": Recipe(
         (*BUDGET, "--dropout"), causal_share=0.25, records="table5_no_nsp"
     ),
+    "budget with dropout, 10 % left-to-right": Recipe(
+        (*BUDGET, "--dropout"), causal_share=0.1, records="table5_no_nsp"
+    ),
+    "budget with dropout and next sentence": Recipe(
+        (*BUDGET, "--dropout", "--next_sentence_prediction"), causal_share=0.25
+    ),
     "budget with next sentence": Recipe(
         (*BUDGET, "--next_sentence_prediction"), causal_share=0.25
     ),

@@ -64,12 +64,13 @@ def switch_table(size):
         recipe: find("loss", recipe=recipe, size=size, minutes=minutes)
         for recipe in RECIPES
     }
-    base = statistics.fmean(run["curve"][-1][1] for run in runs_of[BASE])
+    base = {run["seed"]: run["curve"][-1][1] for run in runs_of[BASE]}
     for recipe, runs in runs_of.items():
         if not runs:
             continue
         losses = [run["curve"][-1][1] for run in runs]
-        apart = f"{statistics.fmean(losses) - base:+.2f}".replace("-", "−")
+        paired = [run["curve"][-1][1] - base[run["seed"]] for run in runs]
+        apart = f"{statistics.fmean(paired):+.2f}".replace("-", "−")
         cells = [
             *(recipe, f"{runs[0]['num_train_steps']:,}"),
             ", ".join(map(_plateau_of, runs)),

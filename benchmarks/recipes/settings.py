@@ -4,8 +4,8 @@ import dataclasses
 
 # Flags that change the time of a training step.
 COSTLY = (
-    *("--dropout", "--nodropout", "--nonext_sentence", "--masked_lm_prob"),
-    *("--optimizer", "--train_batch_size", "--pack", "--flagfile"),
+    *("--nodropout", "--nonext_sentence", "--masked_lm_prob"),
+    *("--optimizer", "--train_batch_size", "--pack"),
 )
 
 
@@ -59,7 +59,14 @@ def _with(*flags, **values):
     return Recipe((*START, *flags), **values)
 
 
-BUDGET = "--flagfile=configs/budget.flags", "--num_decay_steps={fifth}"
+# `configs/budget.flags`, apart from the learning rate and the batch size.
+BUDGET = (
+    *START,
+    "--learning_rate_schedule=constant_decay",
+    "--num_decay_steps={fifth}",
+)
+# Some of its runs start with a left-to-right model and have only the masked-LM loss.
+LEFT_TO_RIGHT = (*BUDGET[1:], "--nonext_sentence_prediction")
 BASE = "base: both"
 RECIPES = {
     "2018": Recipe(),
@@ -77,9 +84,6 @@ RECIPES = {
     "masking 40 %": _with("--masked_lm_prob=0.4"),
     "masking 30 % to 15 %": _with("--masked_lm_prob=0.30:0.15"),
     "no next sentence": _with("--nonext_sentence_prediction", records="table5_no_nsp"),
-    "constant then decay": _with(
-        "--learning_rate_schedule=constant_decay", "--num_decay_steps={fifth}"
-    ),
     "growing batch": _with(
         *("--train_batch_size=32", "--batch_size_steps={first}:64,{second}:128"),
         steps_ratio=7 / 6,
@@ -90,20 +94,14 @@ RECIPES = {
     "LAMB at 4 times the rate": _with("--optimizer=lamb", rate_ratio=4),
     "packing": _with("--pack"),
     "causal then masked": _with(causal_share=0.25),
-    "budget": Recipe(BUDGET, causal_share=0.25, records="table5_no_nsp"),
-    "budget, 5 % left-to-right": Recipe(
-        BUDGET, causal_share=0.05, records="table5_no_nsp"
+    "budget": Recipe(BUDGET),
+    "budget after 25 % left-to-right": Recipe(
+        ("--nodropout", *LEFT_TO_RIGHT), causal_share=0.25, records="table5_no_nsp"
     ),
-    "budget with dropout": Recipe(
-        (*BUDGET, "--dropout"), causal_share=0.25, records="table5_no_nsp"
+    "budget after 25 % left-to-right, with dropout": Recipe(
+        LEFT_TO_RIGHT, causal_share=0.25, records="table5_no_nsp"
     ),
-    "budget with dropout, 10 % left-to-right": Recipe(
-        (*BUDGET, "--dropout"), causal_share=0.1, records="table5_no_nsp"
-    ),
-    "budget with dropout and next sentence": Recipe(
-        (*BUDGET, "--dropout", "--next_sentence_prediction"), causal_share=0.25
-    ),
-    "budget with next sentence": Recipe(
-        (*BUDGET, "--next_sentence_prediction"), causal_share=0.25
+    "budget after 10 % left-to-right, with dropout": Recipe(
+        LEFT_TO_RIGHT, causal_share=0.1, records="table5_no_nsp"
     ),
 }

@@ -9,7 +9,7 @@ import sys
 import pytest
 from places import ROOT
 
-from benchmarks.recipes.settings import BASE, RECIPES, Recipe
+from benchmarks.recipes.settings import BASE, BUDGET, RECIPES, Recipe
 
 
 def test_numbers_of_steps_are_those_of_the_run():
@@ -43,7 +43,7 @@ def test_a_growing_batch_trains_each_third_with_its_size():
 def test_recipes_of_equal_cost_share_a_speed():
     cost = "--nodropout"
     same = {name for name, recipe in RECIPES.items() if recipe.cost == cost}
-    assert {BASE, "base at half the rate", "constant then decay", "no dropout"} <= same
+    assert {BASE, "base at half the rate", "budget", "no dropout"} <= same
     assert not {"2018", "Muon", "masking 40 %", "packing", "growing batch"} & same
 
 
@@ -52,6 +52,14 @@ def test_every_switch_is_added_to_the_base():
     others = "2018", "no dropout", "initializer", "budget"
     for name, recipe in RECIPES.items():
         assert base <= set(recipe.flags) or name.startswith(others), name
+
+
+def test_budget_has_the_flags_of_its_file():
+    lines = (ROOT / "configs" / "budget.flags").read_text().splitlines()
+    written = {line for line in lines if line.startswith("--")}
+    depends_on_the_run = {"--num_decay_steps={fifth}"}
+    size = {"--learning_rate=1e-3", "--train_batch_size=64"}
+    assert written - size == set(BUDGET) - depends_on_the_run
 
 
 def write_text(path):

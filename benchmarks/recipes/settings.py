@@ -59,14 +59,17 @@ def _with(*flags, **values):
     return Recipe((*START, *flags), **values)
 
 
+SCHEDULE = "--learning_rate_schedule=constant_decay", "--num_decay_steps={fifth}"
 # `configs/budget.flags`, apart from the learning rate and the batch size.
-BUDGET = (
-    *START,
-    "--learning_rate_schedule=constant_decay",
-    "--num_decay_steps={fifth}",
-)
-# Some of its runs start with a left-to-right model and have only the masked-LM loss.
-LEFT_TO_RIGHT = (*BUDGET[1:], "--nonext_sentence_prediction")
+BUDGET = (*START, *SCHEDULE)
+
+
+def _after_left_to_right(share, *flags):
+    """Return the budget recipe with this start and only the masked-LM loss."""
+    own = *flags, START[1], *SCHEDULE, "--nonext_sentence_prediction"
+    return Recipe(own, causal_share=share, records="table5_no_nsp")
+
+
 BASE = "base: both"
 RECIPES = {
     "2018": Recipe(),
@@ -95,13 +98,7 @@ RECIPES = {
     "packing": _with("--pack"),
     "causal then masked": _with(causal_share=0.25),
     "budget": Recipe(BUDGET),
-    "budget after 25 % left-to-right": Recipe(
-        ("--nodropout", *LEFT_TO_RIGHT), causal_share=0.25, records="table5_no_nsp"
-    ),
-    "budget after 25 % left-to-right, with dropout": Recipe(
-        LEFT_TO_RIGHT, causal_share=0.25, records="table5_no_nsp"
-    ),
-    "budget after 10 % left-to-right, with dropout": Recipe(
-        LEFT_TO_RIGHT, causal_share=0.1, records="table5_no_nsp"
-    ),
+    "budget after 25 % left-to-right": _after_left_to_right(0.25, "--nodropout"),
+    "budget after 25 % left-to-right, with dropout": _after_left_to_right(0.25),
+    "budget after 10 % left-to-right, with dropout": _after_left_to_right(0.1),
 }

@@ -31,20 +31,17 @@ def run_missing(path, key, make_run):
     print(record, flush=True)
 
 
-def steps_and_seconds(output_dir, batch_size):
-    """Return the training steps of a finished run of ours, and their time in seconds.
-
-    Args:
-      output_dir: folder of the run.
-      batch_size: number of sequences in a step.
-    """
+def training_time(output_dir):
+    """Return (steps, seconds, batch size) of the training of a finished run of ours."""
+    with open(os.path.join(output_dir, "run.json"), encoding="utf-8") as text:
+        batch_size = json.load(text)["flags"]["train_batch_size"]
     metrics = [one for one in read_metrics(output_dir) if "sequences_per_second" in one]
     steps = [one["step"] for one in metrics]
     seconds = sum(
         (step - before) * batch_size / one["sequences_per_second"]
         for before, step, one in zip([0, *steps], steps, metrics, strict=False)
     )
-    return steps[-1], seconds
+    return steps[-1], seconds, batch_size
 
 
 def mean_and_deviation(scores):

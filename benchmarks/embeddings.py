@@ -159,8 +159,7 @@ def _ours(data, seed):
             # The last model counts, as in PyTorch's loop.
             "--save_checkpoints_steps=1000000",
         )
-        size = FLAGS.train_batch_size
-        steps, seconds = compared_runs.steps_and_seconds(train, size)
+        steps, seconds, _ = compared_runs.training_time(train)
         scores = {"dev_spearman": eval_results.read(train)["eval_spearman"]}
         if "test_file" in data:
             _run_ours(

@@ -185,9 +185,10 @@ def _ours(task, seed, data_flags, further=()):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise UserError(f"{task.script} failed: {done.stderr[-500:]}")
-        steps, seconds = compared_runs.steps_and_seconds(output, task.train_batch_size)
+        # Further flags may change the batch size.
+        training = compared_runs.training_time(output)
         scores = task.read_scores(output)
-    return _result(task, scores, steps, seconds)
+    return _result(task, scores, *training)
 
 
 def _output_dir(name):
@@ -202,12 +203,13 @@ def _theirs(task, seed, data_flags):
     arguments = _flags(task, seed, data_flags)
     output = environment.run(FLAGS.peer_env, task.peer, arguments)
     report = json.loads(output.splitlines()[-1])
-    return _result(task, report, report["num_train_steps"], report["seconds"])
+    time = report["num_train_steps"], report["seconds"], task.train_batch_size
+    return _result(task, report, *time)
 
 
-def _result(task, scores, steps, seconds):
+def _result(task, scores, steps, seconds, batch_size):
     """Return the record of a run, without its key."""
-    rate = steps * task.train_batch_size / seconds
+    rate = steps * batch_size / seconds
     task_scores = {name: scores[name] for name in task.scores}
     return task_scores | {"steps": steps, "seconds": seconds, "rate": rate}
 

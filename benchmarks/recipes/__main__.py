@@ -19,7 +19,6 @@ import functools
 import itertools
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,7 @@ import sys
 from absl import flags
 
 from benchmarks import compared_runs
-from benchmarks.recipes.settings import RATES, RECIPES
+from benchmarks.recipes.settings import RATES, RECIPES, folder_name
 from official_bert import files
 from official_bert.ablations import heldout_text
 from official_bert.ablations.tables import TASKS
@@ -173,8 +172,7 @@ class PretrainingRun:
     @property
     def folder(self):
         """Return the output directory."""
-        words = re.sub("[:,]", "", self.name).replace("%", "percent").split()
-        name = f"{FLAGS.size}_{'-'.join(words)}_{self.minutes:g}-minutes_{self.seed}"
+        name = folder_name(self.name, FLAGS.size, self.seed, self.minutes)
         return _path("models", name)
 
     def key(self, part, **more):
@@ -224,7 +222,6 @@ def _pretrain(one, num_train_steps):
     _command("run_pretraining", *own, "--do_eval", heldout, *evaluation)
     rows = [row for row in read_metrics(one.folder) if "eval_masked_lm_loss" in row]
     return {
-        "folder": os.path.basename(one.folder),
         "num_train_steps": num_train_steps,
         "unigram_entropy": rows[-1]["eval_unigram_entropy"],
         "curve": [(row["step"], round(row["eval_masked_lm_loss"], 4)) for row in rows],

@@ -15,6 +15,7 @@ import numpy as np
 from absl import flags
 
 from benchmarks import compared_runs
+from benchmarks.recipes.settings import folder_name
 from official_bert import files
 from official_bert.command_line.flag_values import require
 from official_bert.command_line.program import run
@@ -37,13 +38,14 @@ def main():
     sentences = fitting[:NUM_SENTENCES]
     path = _path("recipe_runs.jsonl")
     for row in compared_runs.read(path):
+        if row["part"] != "loss":
+            continue
+        model = {name: row[name] for name in ("recipe", "size", "seed", "minutes")}
+        folder = _path("models", folder_name(**model))
         # The file can also have lines of another machine, whose models are not here.
-        if row["part"] == "loss" and os.path.isdir(_path("models", row["folder"])):
-            names = "size", "recipe", "seed", "minutes"
-            key = {"part": "neighbors"} | {name: row[name] for name in names}
-            folder = _path("models", row["folder"])
+        if os.path.isdir(folder):
             make_run = functools.partial(_measure, folder, sentences)
-            compared_runs.run_missing(path, key, make_run)
+            compared_runs.run_missing(path, {"part": "neighbors"} | model, make_run)
 
 
 def _path(*parts):

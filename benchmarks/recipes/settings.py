@@ -1,6 +1,7 @@
 """The compared pre-training recipes, each a list of flags of `run_pretraining.py`."""
 
 import dataclasses
+import re
 
 # Flags that change the time of a training step.
 COSTLY = (
@@ -98,7 +99,14 @@ RECIPES = {
     "packing": _with("--pack"),
     "causal then masked": _with(causal_share=0.25),
     "budget": Recipe(BUDGET),
+    "budget with dropout": Recipe(BUDGET[1:]),
     "budget after 25 % left-to-right": _after_left_to_right(0.25, "--nodropout"),
     "budget after 25 % left-to-right, with dropout": _after_left_to_right(0.25),
     "budget after 10 % left-to-right, with dropout": _after_left_to_right(0.1),
 }
+
+
+def folder_name(recipe, size, seed, minutes):
+    """Return the name of the folder of a pre-trained model."""
+    words = re.sub("[:,]", "", recipe).replace("%", "percent").split()
+    return f"{size}_{'-'.join(words)}_{minutes:g}-minutes_{seed}"

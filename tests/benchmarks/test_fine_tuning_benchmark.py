@@ -179,11 +179,12 @@ def test_our_run_is_a_line(tmp_path):
     (tmp_path / "tags.txt").write_text("\n".join(sentences))
     flags = ["--tasks=conll", "--conll_files=tags.txt,tags.txt,tags.txt"]
     flags += ["--max_dev_rows=30", "--num_train_epochs=1"]
-    further = "ours with --bias_correction --num_train_epochs=2"
+    further = "ours with --num_train_epochs=2 --train_batch_size=16"
     done, rows = run_benchmark(tmp_path, *flags, f"--who={further}")
     assert done.returncode == 0, done.stderr
     row, other = rows
     assert other["who"] == further and other["steps"] > row["steps"]
+    assert other["rate"] == pytest.approx(other["steps"] * 16 / other["seconds"])
     assert list(row)[:3] == ["who", "task", "seed"]
     assert list(row)[3:] == ["f1", "test_f1", "steps", "seconds", "rate"]
     assert (row["who"], row["task"], row["seed"]) == ("ours", "conll", 1)

@@ -16,17 +16,20 @@ SWITCH_MINUTES = {"tiny": 2}
 # A run has left the plateau when its loss is this far below the unigram entropy. The
 # plateau consists of two parts: at the entropy itself, and half a nat below it.
 BELOW = 1.0
-# Program of `fine_tuning_runs.jsonl` -> heading.
+# Program of `fine_tuning_runs.jsonl` -> name of its row.
 STABLE = {
     "ours": "the paper's recipe",
-    "ours with --bias_correction": "with `--bias_correction`",
+    "ours with --bias_correction": "`--bias_correction`",
     "ours with --flagfile=stable": "`--flagfile=stable`",
+} | {
+    f"ours with --bias_correction {flag}": f"`--bias_correction {flag}`"
+    for flag in ("--layer_decay=0.9", "--reinit_layers=1", "--average_last=0.5")
 }
-# Task and score -> score of a model that has learned nothing, in percent: it answers
-# the most frequent label.
+# Task and score -> score in percent of a model that gives all texts of the dev set the
+# most frequent label: 146 of 277 in RTE, 279 of 408 in MRPC.
 NOTHING = {
-    ("rte", "accuracy"): 52.7,
-    ("mrpc", "f1"): 81.2,
+    ("rte", "accuracy"): 100 * (146 / 277),
+    ("mrpc", "f1"): 100 * (2 * 279 / (279 + 408)),
     ("cola", "matthews_correlation"): 0.0,
     ("sts-b", "pearson"): 0.0,
 }
@@ -117,22 +120,24 @@ def _neighbors(recipe, size, minutes):
 
 def stable_table():
     """Return the lines of a table: fine-tuning on small data, with failed runs."""
-    heads = ["task and score", "majority"]
-    for title in STABLE.values():
-        heads += [title, "failed"]
-    lines = [line(heads), line(["---"] * len(heads))]
+    heads = ["fine-tuning", *(SCORES[of] for of in NOTHING)]
+    nothing = ["one answer for all texts", *(f"{one:.1f}" for one in NOTHING.values())]
+    lines = [line(heads), line(["---"] * len(heads)), line(nothing)]
     runs = numbers.read(numbers.FINE_TUNING)
-    for (task, score), nothing in NOTHING.items():
-        cells = [SCORES[task, score], f"{nothing:.1f}"]
-        for who in STABLE:
-            scores = scores_of(runs, who, task, score)
-            failed = sum(one <= nothing for one in scores)
-            cells += [
-                spread_text(scores),
-                f"{failed} of {len(scores)}" if scores else "",
-            ]
-        lines.append(line(cells))
+    for who, name in STABLE.items():
+        scores = {of: scores_of(runs, who, *of) for of in NOTHING}
+        cells = [_with_failures(scores[of], NOTHING[of]) for of in NOTHING]
+        lines.append(line([name, *cells]))
     return lines
+
+
+def _with_failures(scores, nothing):
+    """Return mean, deviation and number of failed runs as text."""
+    if not scores:
+        return ""
+    # Rounded, because programs compute the same score in different ways.
+    failed = sum(round(one - nothing, 6) <= 0 for one in scores)
+    return f"{spread_text(scores)}, {failed} of {len(scores)} failed"
 
 
 def distillation_table():

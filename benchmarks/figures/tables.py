@@ -239,7 +239,7 @@ COMPUTED = {
     "recipe_switches": lambda: _measured(recipes.switch_table("tiny"), "recipes"),
     "recipe_budgets": lambda: _measured(recipes.budget_table(), "recipes"),
     "distillation": lambda: _measured(recipes.distillation_table(), "distillation"),
-    "stable": lambda: _measured(recipes.stable_table(), "fine_tuning"),
+    "stable": lambda: _measured(recipes.stable_table(), "stable"),
     **{
         name: lambda name=name: _ablation(name)
         for name in ("table5", "table6", "table8", "whole_words")

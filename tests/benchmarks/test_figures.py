@@ -17,6 +17,7 @@ from benchmarks.figures import (  # noqa: E402
     cells,
     drawings,
     numbers,
+    recipes,
     style,
     tables,
 )
@@ -220,3 +221,13 @@ def test_apart_is_in_pooled_deviations():
     assert rows["| MRPC, F1"].endswith("| 85.8 ± 0.8 | 10 | 85.6 ± 0.6 | 10 | +0.34 |")
     # One seed has no deviation.
     assert rows["| ARC (3,243 questions), accuracy of 843"].endswith("| 45.6 | 1 |  |")
+
+
+def test_one_answer_for_all_texts_has_failed(monkeypatch):
+    """146 of 277 questions of RTE have the most frequent label."""
+    counts = 145, 146, 147
+    runs = [{"who": "ours", "task": "rte", "accuracy": one / 277} for one in counts]
+    monkeypatch.setattr(numbers, "read", lambda path: runs)
+    table = recipes.stable_table()
+    assert "| one answer for all texts | 52.7 | 81.2 | 0.0 | 0.0 |" in table
+    assert "| the paper's recipe | 52.7 ± 0.4, 2 of 3 failed |  |  |  |" in table

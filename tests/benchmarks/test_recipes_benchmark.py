@@ -9,7 +9,6 @@ import sys
 import pytest
 from places import ROOT
 
-from benchmarks.figures import numbers, recipes
 from benchmarks.recipes.settings import BASE, BUDGET, RECIPES, Recipe
 
 
@@ -107,13 +106,3 @@ def test_runs_and_a_second_call(tmp_path):
     before = path.read_bytes()
     subprocess.run(command, check=True, cwd=ROOT)
     assert path.read_bytes() == before
-
-
-def test_one_answer_for_all_texts_has_failed(monkeypatch):
-    """146 of 277 questions of RTE have the most frequent label."""
-    counts = 145, 146, 147
-    runs = [{"who": "ours", "task": "rte", "accuracy": one / 277} for one in counts]
-    monkeypatch.setattr(numbers, "read", lambda path: runs)
-    table = recipes.stable_table()
-    assert "| one answer for all texts | 52.7 | 81.2 | 0.0 | 0.0 |" in table
-    assert "| the paper's recipe | 52.7 ± 0.4, 2 of 3 failed |  |  |  |" in table

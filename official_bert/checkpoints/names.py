@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 # Google's optimizer slots are `<variable>/adam_m` and `<variable>/adam_v`.
 FIRST_MOMENT, SECOND_MOMENT = "adam_m", "adam_v"
 LAMB_MOMENTS = ("lamb_m", "lamb_v")
-# Slots of the recipes: momentum of Muon, and average of the weights.
-MUON_MOMENTUM, WEIGHT_AVERAGE = "muon_m", "weight_average"
-_SLOTS = (FIRST_MOMENT, SECOND_MOMENT, *LAMB_MOMENTS, MUON_MOMENTUM, WEIGHT_AVERAGE)
+# Slots of the recipes: momentum of Muon, and average - weights.
+MUON_MOMENTUM, AVERAGE_OFFSET = "muon_m", "average_offset"
+_SLOTS = (FIRST_MOMENT, SECOND_MOMENT, *LAMB_MOMENTS, MUON_MOMENTUM, AVERAGE_OFFSET)
 GLOBAL_STEP = "global_step"
 # Prefix of other training state in a checkpoint.
 TRAINING = "training/"

@@ -46,7 +46,7 @@ class StableAdam(BertAdam):
       layer_decay: see `layer_rates`; 1.0 for the same learning rate everywhere.
       first_averaged: the step (from 0) at which the average of the weights begins
         (Izmailov et al., 2018); None for no average. Before it, the average equals
-        the weights.
+        the weights. A skipped step counts like the average of the steps before it.
       **kwargs: arguments of `BertAdam`.
     """
 
@@ -63,19 +63,19 @@ class StableAdam(BertAdam):
         self.first_averaged = first_averaged
 
     def build(self, var_list: Sequence[keras.Variable]) -> None:
-        """Create the moments, and the average of each variable."""
+        """Create the moments, and the offset of each average."""
         if self.built:
             return
         super().build(var_list)
         paths = [variable.path for variable in var_list]
         self._rates = layer_rates(paths, self.layer_decay)
-        self.averages = None
+        self.offsets = None
         if self.first_averaged is not None:
-            self.averages = self.add_optimizer_variables(var_list, "average")
+            self.offsets = self.add_optimizer_variables(var_list, "average_offset")
 
     def slots(self) -> dict[str, list[keras.Variable]]:
         """Return name in checkpoints -> list of variables."""
-        own = {names.WEIGHT_AVERAGE: self.averages} if self.averages else {}
+        own = {names.AVERAGE_OFFSET: self.offsets} if self.offsets else {}
         return {**super().slots(), **own}
 
     def update_step(
@@ -84,15 +84,23 @@ class StableAdam(BertAdam):
         variable: keras.Variable | tf.Variable,
         learning_rate: tf.Tensor,
     ) -> None:
-        """Update one variable, its moments and its average in place."""
+        """Update one variable, its moments and the offset of its average in place.
+
+        The offset is average - weights. A running mean in float32 would lose small
+        changes of weights near 1 after about a thousand steps.
+        """
         index = self._get_variable_index(variable)
-        super().update_step(gradient, variable, learning_rate * self._rates[index])
-        if self.averages is None:
+        learning_rate = learning_rate * self._rates[index]
+        if self.offsets is None:
+            super().update_step(gradient, variable, learning_rate)
             return
-        average, weights = self.averages[index], tf.convert_to_tensor(variable)
-        count = tf.cast(self.iterations - self.first_averaged + 1, weights.dtype)
-        moved = average + (weights - average) / tf.maximum(count, 1.0)
-        average.assign(tf.where(count > 1.0, moved, weights))
+        before = tf.convert_to_tensor(variable)
+        super().update_step(gradient, variable, learning_rate)
+        change = tf.convert_to_tensor(variable) - before
+        count = tf.cast(self.iterations - self.first_averaged + 1, change.dtype)
+        share = tf.maximum(count - 1.0, 0.0) / tf.maximum(count, 1.0)
+        offset = self.offsets[index]
+        offset.assign(share * (offset - change))
 
     def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
@@ -111,16 +119,16 @@ def averaged_weights(
 
     Args:
       model: the model that the optimizer trains.
-      optimizer: a built optimizer with at least one step.
+      optimizer: a built optimizer.
     """
-    averages = getattr(optimizer, "averages", None)
-    if not averages:
+    offsets = getattr(optimizer, "offsets", None)
+    if not offsets:
         yield
         return
     variables = model.trainable_variables
     trained = [variable.numpy() for variable in variables]
-    for variable, average in zip(variables, averages, strict=True):
-        variable.assign(average)
+    for variable, value, offset in zip(variables, trained, offsets, strict=True):
+        variable.assign(value + offset.numpy())
     try:
         yield
     finally:

@@ -51,7 +51,8 @@ def test_the_model_and_its_scores_are_those_of_the_average(tmp_path, start):
     row = run(tmp_path, start, **SHORT, average_last=1.0)
     reader = tf.train.load_checkpoint(f"{tmp_path}/model.ckpt-{row['global_step']}")
     for name, value in tensors(tmp_path).items():
-        average = reader.get_tensor(f"{name}/weight_average")
+        offset = reader.get_tensor(f"{name}/average_offset")
+        average = reader.get_tensor(name) + offset
         np.testing.assert_array_equal(value, average, err_msg=name)
         assert not np.array_equal(value, reader.get_tensor(name)), name
     # Evaluating the written model gives the scores of the run.

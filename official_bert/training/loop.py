@@ -66,6 +66,7 @@ def train(
     kernels: Kernels,
     best_by: str = "loss",
     feeding: feed.Feeding | None = None,
+    request: StopRequest | None = None,
 ) -> bool:
     """Make the remaining training steps, starting at the state's step.
 
@@ -87,6 +88,8 @@ def train(
         `saving.note_evaluation`.
       feeding: `Feeding`; by default from `feed.choose_feeding`. It does not change
         results.
+      request: an entered `StopRequest` that several calls share, so that a signal in
+        the last step of one call stops the next; by default an own one.
 
     Returns:
       whether the training is complete: the last step is done, or early stopping ended
@@ -101,7 +104,9 @@ def train(
         iterations = settings.loop.iterations_per_loop
         feeding = feed.choose_feeding(strategy, iterations)
     with (
-        StopRequest() as request,
+        StopRequest()
+        if request is None
+        else contextlib.nullcontext(request) as request,
         RunLog(settings.output_dir, last, state.step, chief, objective.describe) as log,
     ):
         training = _Training(

@@ -28,6 +28,7 @@ from official_bert.training.logs import curves, eval_results
 from official_bert.training.recipes import batch_sizes, initial_values
 from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
+from official_bert.training.stopping import StopRequest
 
 
 def describe(row: Mapping[str, float]) -> str:
@@ -171,20 +172,21 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         kernels = runs.choose_kernels(
             strategy, trained, train_set, skip_padding, settings
         )
-        for part in batch_sizes.parts_from(
-            settings, settings.batch_size_steps, state.step
-        ):
-            if not loop.train(
-                strategy,
-                state,
-                make_objective(next_sentence, kernels),
-                train_set,
-                part,
-                run_id,
-                evaluate if settings.do_eval else None,
-                kernels,
-            ):
-                return False
+        parts = batch_sizes.parts_from(settings, settings.batch_size_steps, state.step)
+        with StopRequest() as request:
+            for part in parts:
+                if not loop.train(
+                    strategy,
+                    state,
+                    make_objective(next_sentence, kernels),
+                    train_set,
+                    part,
+                    run_id,
+                    evaluate if settings.do_eval else None,
+                    kernels,
+                    request=request,
+                ):
+                    return False
     else:
         runs.restore_to_evaluate(state, settings)
     row = evaluate() if settings.do_eval else None

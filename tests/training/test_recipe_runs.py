@@ -1,6 +1,7 @@
 """Runs with newer recipes: killed, resumed, extended and evaluated."""
 
 import dataclasses
+import signal
 
 import numpy as np
 import pretraining_runs
@@ -15,7 +16,7 @@ from official_bert.config import BertConfig
 from official_bert.data.dynamic_masking import MaskingRate
 from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
-from official_bert.training import loop
+from official_bert.training import loop, saving
 
 EXTENDED = {"learning_rate_schedule": "constant_decay", "num_decay_steps": 2}
 RECIPES = [
@@ -86,6 +87,27 @@ def test_the_batch_size_grows_after_its_step(records, tmp_path, monkeypatch):
     assert sizes == [16, 16, 16, 32, 32, 32]
     rows = [row["step"] for row in metrics(found) if "eval_loss" in row]
     assert rows == [2, 3, 4, 6]
+
+
+def test_a_signal_at_the_end_of_a_batch_size_stops_the_run(
+    records, tmp_path, monkeypatch
+):
+    save = saving.save_state
+
+    def interrupted(directory, state, *arguments):
+        save(directory, state, *arguments)
+        if state.step == 3:
+            signal.raise_signal(signal.SIGTERM)
+
+    changes = {"batch_size_steps": ((3, 32),), "do_eval": False}
+    with monkeypatch.context() as patch:
+        patch.setattr(saving, "save_state", interrupted)
+        stopped = train(records, tmp_path / "stopped", **changes)
+    last = f"model.ckpt-{STEPS}"
+    assert not (stopped / f"{last}.index").exists()
+    train(records, stopped, **changes)
+    whole = train(records, tmp_path / "whole", **changes)
+    assert_same_bytes(tensors(stopped / last), tensors(whole / last))
 
 
 def test_the_model_keeps_its_dropout_for_fine_tuning(records, tmp_path):

@@ -7,6 +7,7 @@ and its error messages name neither the file nor the line.
 import difflib
 import errno
 import io
+import math
 import os
 import re
 import sys
@@ -160,6 +161,11 @@ def _parse_flags(groups):
             if rest[0].lower() in ("true", "false"):
                 message += ", such as --do_train=true"
             raise UserError(f"{message} (--help shows them)")
+    for name in flags.FLAGS:
+        value = flags.FLAGS[name].value
+        # The bounds of a flag do not exclude nan.
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"--{name}={value} is invalid. Give a finite number.")
 
 
 def _expand(arguments, origin, open_files):

@@ -1,7 +1,6 @@
 """Define the flags of all training commands: batches, optimizer, devices, saving."""
 
 import dataclasses
-import math
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -163,10 +162,9 @@ def check() -> None:
         )
     if FLAGS.early_stopping_patience and not FLAGS.do_eval:
         raise UserError("--early_stopping_patience counts evaluations. Add --do_eval.")
-    if not 0 < FLAGS.learning_rate < math.inf:
+    if FLAGS.learning_rate <= 0:
         raise UserError(
-            f"--learning_rate={FLAGS.learning_rate} is invalid. It must be a finite "
-            "number above 0."
+            f"--learning_rate={FLAGS.learning_rate} is invalid. It must be above 0."
         )
 
 

@@ -70,8 +70,6 @@ def main() -> None:
     from official_bert.tasks.squad.files import read_gold_answers
 
     require(*REQUIRED)
-    if FLAGS.null_score_diff_threshold != FLAGS.null_score_diff_threshold:
-        raise UserError("--null_score_diff_threshold is nan. Give a number.")
     gold_answers = read_gold_answers(locate(FLAGS.dev_file), "--dev_file")
     if gold_answers is None:
         raise UserError(

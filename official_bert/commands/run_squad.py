@@ -14,7 +14,6 @@ odds and stores it in task.json. It does so during training, or for the model in
 --output_dir. More in docs/how_to/squad.md.
 """
 
-import math
 import os
 
 from absl import flags, logging
@@ -156,11 +155,6 @@ def _check_flags():
                 f"--{name} is for one model and cannot be used with --ensemble_dirs, "
                 f"whose directories have their own. Leave --{name} out."
             )
-    threshold = FLAGS.null_score_diff_threshold
-    if threshold is not None and not math.isfinite(threshold):
-        raise UserError(
-            f"--null_score_diff_threshold={threshold} is invalid. Give a finite number."
-        )
 
 
 def _source(dataset, flag):

@@ -69,12 +69,13 @@ def check() -> None:
         raise UserError(
             f"--num_decay_steps={FLAGS.num_decay_steps} is too large: "
             f"--num_train_steps={FLAGS.num_train_steps} leaves only {steps} steps "
-            "after warm-up. Give a smaller number."
+            "after warm-up. Give fewer decay or warm-up steps, or more training steps."
         )
     if FLAGS.initializer != "original" and (FLAGS.model or FLAGS.continue_from):
         raise UserError(
             "--initializer sets the weights of a new model, but --model and "
-            "--continue_from load weights. Use only one of them."
+            "--continue_from load weights. Use only one of them, or add "
+            "--initializer=original."
         )
 
 

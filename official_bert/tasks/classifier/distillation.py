@@ -135,15 +135,26 @@ def _check(job, teacher):
         tuple(teacher.task.labels),
     ):
         raise UserError(
-            f"--teacher: the teacher's labels are {', '.join(teacher.task.labels)}, "
-            f"but those of the data are {', '.join(task.labels)}. Fine-tune the "
-            "teacher on the same task."
+            f"--teacher: the teacher predicts {_predicted(teacher.task)}, but the data "
+            f"have {_predicted(task)}. Fine-tune the teacher on the same task."
+        )
+    limit = model.config.max_position_embeddings
+    longest = max(len(one.input_ids) for one in job.train_set.features)
+    if longest > limit:
+        raise UserError(
+            f"--teacher: the teacher has {limit} positions, but a text has {longest} "
+            f"tokens. Use --max_seq_length={limit}."
         )
     if job.start.config.causal_attention or model.config.causal_attention:
         raise UserError(
             "--teacher: distillation compares vectors of [CLS], but a left-to-right "
             "model has no context there. Use bidirectional models."
         )
+
+
+def _predicted(task):
+    """Return what a task predicts, as words of a message."""
+    return f"the labels {', '.join(task.labels)}" if task.labels else "numbers"
 
 
 def _taught(train_set, teacher, layers):

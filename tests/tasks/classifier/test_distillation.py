@@ -88,7 +88,7 @@ def test_the_examples_hold_the_teachers_outputs(teacher):
 
 def test_a_teacher_of_other_labels_or_words_is_refused(teacher, tmp_path):
     task = dataclasses.replace(TASK, labels=("yes", "no"))
-    with pytest.raises(UserError, match="labels are no, yes"):
+    with pytest.raises(UserError, match="predicts the labels no, yes, but"):
         make_job(teacher, task=task)
     words = tiny_model.VOCAB.read_text().splitlines()
     path = tmp_path / "vocab.txt"
@@ -97,3 +97,15 @@ def test_a_teacher_of_other_labels_or_words_is_refused(teacher, tmp_path):
     start = dataclasses.replace(start, tokenizer=FullTokenizer(str(path), True))
     with pytest.raises(UserError, match="different vocabularies"):
         make_job(teacher, start=start)
+
+
+def test_a_teacher_of_numbers_or_of_short_texts_is_refused(teacher, monkeypatch):
+    numbers = dataclasses.replace(TASK, kind="number", labels=())
+    with monkeypatch.context() as patch:
+        patch.setattr(teacher, "task", numbers)
+        with pytest.raises(UserError, match="teacher predicts numbers, but the data"):
+            make_job(teacher)
+    short = dataclasses.replace(teacher.model.config, max_position_embeddings=3)
+    monkeypatch.setattr(teacher.model, "config", short)
+    with pytest.raises(UserError, match="3 positions, .* Use --max_seq_length=3"):
+        make_job(teacher)

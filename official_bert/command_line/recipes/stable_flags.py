@@ -20,7 +20,8 @@ flags.DEFINE_float(
 flags.DEFINE_integer(
     "reinit_layers",
     0,
-    "Number of top layers that start from random weights, with the pooler.",
+    "Number of top layers that start from random weights, with the pooler if the task "
+    "trains it.",
     lower_bound=0,
 )
 flags.DEFINE_float(

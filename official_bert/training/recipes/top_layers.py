@@ -47,8 +47,7 @@ def assign(model: keras.Model, values: Mapping[str, np.ndarray]) -> None:
         if variable.path in values:
             variable.assign(values[variable.path])
     if values:
-        layers = {path.split("/")[2] for path in values if "/layer_" in path}
-        print(
-            f"Re-initialized (--reinit_layers): {', '.join(sorted(layers))}, pooler.",
-            flush=True,
-        )
+        # "bert/encoder/layer_0/…" or "bert/pooler/…"
+        parts = {path.removeprefix("bert/encoder/").split("/")[0] for path in values}
+        names = ", ".join(sorted(part.replace("bert", "pooler") for part in parts))
+        print(f"Re-initialized (--reinit_layers): {names}.", flush=True)

@@ -400,7 +400,7 @@ def test_without_padding_the_loss_is_the_same(records, tmp_path):
 def test_padding_is_skipped_where_shapes_may_vary(records, tmp_path, monkeypatch):
     seen = []
 
-    def train(*args):
+    def train(*args, request):
         seen.append(args[-1].pack is not None)
 
     monkeypatch.setattr(pretraining.loop, "train", train)

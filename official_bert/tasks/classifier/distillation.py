@@ -103,7 +103,7 @@ def distilling(
         fingerprint={
             **job.fingerprint,
             "distillation": dataclasses.asdict(settings),
-            # Its outputs would depend on the processor.
+            # The bits of its outputs depend on the processor and the batch size.
             "teacher_crc32": crc32_of(
                 variable.numpy() for variable in teacher.model.trainable_variables
             ),

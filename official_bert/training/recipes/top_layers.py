@@ -47,7 +47,7 @@ def assign(model: keras.Model, values: Mapping[str, np.ndarray]) -> None:
         if variable.path in values:
             variable.assign(values[variable.path])
     if values:
-        # "bert/encoder/layer_0/…" or "bert/pooler/…"
-        parts = {path.removeprefix("bert/encoder/").split("/")[0] for path in values}
-        names = ", ".join(sorted(part.replace("bert", "pooler") for part in parts))
-        print(f"Re-initialized (--reinit_layers): {names}.", flush=True)
+        # Paths look like "bert/encoder/layer_0/…" and "bert/pooler/…".
+        paths = [path.removeprefix("bert/").removeprefix("encoder/") for path in values]
+        parts = sorted({path.split("/")[0] for path in paths})
+        print(f"Re-initialized (--reinit_layers): {', '.join(parts)}.", flush=True)

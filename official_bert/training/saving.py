@@ -273,7 +273,8 @@ def _read(prefix, state, weights_only=False):
             raise UserError(
                 f"{prefix} belongs to a different model or optimizer ({name}: "
                 f"{shapes.get(name, 'missing')} in the checkpoint, "
-                f"{list(variable.shape)} in this run). Choose another checkpoint."
+                f"{list(variable.shape)} in this run). Use the flags of its run, "
+                "such as --optimizer and --bert_config_file, or another checkpoint."
             )
     wanted = [*required, RUN_ID]
     if not weights_only:

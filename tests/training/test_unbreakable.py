@@ -470,7 +470,7 @@ def test_changed_settings_are_refused(results, name):
 
 
 def test_what_does_not_fit_is_refused_even_if_changes_are_allowed(results):
-    words = ["different model or optimizer", "lamb_m"]
+    words = ["different model or optimizer", "lamb_m", "--optimizer"]
     assert_refused(results["another optimizer"], words)
 
 

@@ -27,8 +27,8 @@ def initial_values(
     layers = config.num_hidden_layers
     if count > layers:
         raise UserError(
-            f"--reinit_layers={count} is too large: the model has {layers} layers. "
-            "Give a smaller number."
+            f"--reinit_layers={count} is too large. Give at most {layers}, the number "
+            "of layers of the model."
         )
     if not count:
         return {}

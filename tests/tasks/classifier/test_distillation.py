@@ -75,6 +75,12 @@ def test_a_killed_run_ends_like_an_undisturbed_one(tmp_path, teacher):
         distill(killed, teacher, other, **changes)
 
 
+def test_a_run_may_resume_with_another_batch_size_of_the_teacher(teacher, monkeypatch):
+    first = make_job(teacher).fingerprint
+    monkeypatch.setattr(teacher, "batch_size", 3)
+    assert make_job(teacher).fingerprint == first
+
+
 def test_the_examples_hold_the_teachers_outputs(teacher):
     job = make_job(teacher)
     examples = [[one] for one in TRAIN]

@@ -61,9 +61,11 @@ def test_the_model_and_its_scores_are_those_of_the_average(tmp_path, start):
     assert scores[row["global_step"]] == row["accuracy"]
 
 
-def test_reinitialized_layers_do_not_come_from_the_checkpoint(tmp_path, start):
+def test_reinitialized_layers_do_not_come_from_the_checkpoint(tmp_path, start, capsys):
     changes = {"num_train_steps": 1, "learning_rate": 1e-9, "num_warmup_steps": 0}
     run(tmp_path / "run", start, dev=None, reinit_layers=1, **changes)
+    line = "Re-initialized (--reinit_layers): layer_0, pooler."
+    assert line in capsys.readouterr().out.splitlines()
     found, given = tensors(tmp_path / "run"), tensors(start)
     for name, value in found.items():
         if name.startswith("output_"):
@@ -73,5 +75,5 @@ def test_reinitialized_layers_do_not_come_from_the_checkpoint(tmp_path, start):
 
 
 def test_a_model_has_only_so_many_layers(tmp_path, start):
-    with pytest.raises(UserError, match="the model has 1 layers"):
+    with pytest.raises(UserError, match="Give at most 1, the number"):
         run(tmp_path, start, reinit_layers=2)

@@ -13,6 +13,8 @@ OLD, NEW = "2018", "budget"
 COLORS = {OLD: style.COLORS[style.ORIGINAL], NEW: style.COLORS[style.OURS]}
 # Minutes of the comparison of all switches, for each size.
 SWITCH_MINUTES = {"tiny": 2}
+# Ticks of the time axis. It is logarithmic, because budgets double.
+MINUTES = 2, 5, 15, 30, 60, 120
 # A run has left the plateau when its loss is this far below the unigram entropy. The
 # plateau consists of two parts: at the entropy itself, and half a nat below it.
 BELOW = 1.0
@@ -174,15 +176,19 @@ def draw_losses():
     for size, own in axes.items():
         own.set_title(f"{size}: held-out loss, nats")
         style.bare(own, y_grid=True)
-        own.set(xlabel="minutes of training on two cores")
+        own.set(xlabel="minutes of training on two cores", xscale="log")
+        own.set_xticks(MINUTES, map(str, MINUTES))
+        own.minorticks_off()
+        # Room for the labels below the lines.
+        own.margins(y=0.15)
     for size, minutes, recipe in budgets(COLORS):
         for run in find("loss", size=size, minutes=minutes, recipe=recipe):
             steps, losses = zip(*run["curve"], strict=True)
             times = [minutes * _share_of_time(run, step) for step in steps]
             axes[size].plot(times, losses, color=COLORS[recipe], linewidth=1.2)
         # No names of libraries: both recipes are trained with official_bert.
-        end = times[-1], losses[-1]
-        style.label(axes[size], recipe, end, COLORS[recipe], shift=(0, 8), ha="center")
+        end, shift = (times[-1], losses[-1]), (0, 8 if recipe == OLD else -10)
+        style.label(axes[size], recipe, end, COLORS[recipe], shift=shift, ha="center")
     return figure
 
 

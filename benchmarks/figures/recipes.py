@@ -13,8 +13,8 @@ OLD, NEW = "2018", "budget"
 COLORS = {OLD: style.COLORS[style.ORIGINAL], NEW: style.COLORS[style.OURS]}
 # Minutes of the comparison of all switches, for each size.
 SWITCH_MINUTES = {"tiny": 2}
-# Ticks of the time axis. It is logarithmic, because budgets double.
-MINUTES = 2, 5, 15, 30, 60, 120
+# Minutes on the time axis. It is logarithmic, because budgets double.
+TIME_TICKS = 2, 5, 15, 30, 60, 120
 # A run has left the plateau when its loss is this far below the unigram entropy. The
 # plateau consists of two parts: at the entropy itself, and half a nat below it.
 BELOW = 1.0
@@ -177,7 +177,7 @@ def draw_losses():
         own.set_title(f"{size}: held-out loss, nats")
         style.bare(own, y_grid=True)
         own.set(xlabel="minutes of training on two cores", xscale="log")
-        own.set_xticks(MINUTES, map(str, MINUTES))
+        own.set_xticks(TIME_TICKS, map(str, TIME_TICKS))
         own.minorticks_off()
         # Room for the labels below the lines.
         own.margins(y=0.15)

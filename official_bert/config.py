@@ -108,6 +108,12 @@ class BertConfig:
                 raise
             raise UserError(f"{path}: {error}") from error
 
+    def without_dropout(self) -> Self:
+        """Return the config of a model that trains without dropout."""
+        return dataclasses.replace(
+            self, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict with the keys of `bert_config.json`."""
         values = {

@@ -115,7 +115,8 @@ def opened_start(strategy: "tf.distribute.Strategy") -> AbstractContextManager["
 
     for size in _grid("grid_batch_sizes", int, "train_batch_size"):
         check_shares(strategy, size, FLAGS.micro_batch_size)
-    return job.opened_start(found_models.find(FLAGS.model), **given_files())
+    model = found_models.find(FLAGS.model)
+    return job.opened_start(model, **given_files(), dropout=FLAGS.dropout)
 
 
 def fine_tune(strategy: "tf.distribute.Strategy", job: "FineTuningJob") -> bool:

@@ -30,7 +30,7 @@ OWN_FLAGS = {
         *("num_train_steps", "num_warmup_steps", "continue_from", "max_eval_steps"),
         *("next_sentence_prediction", "skip_padding", "pack"),
         *("learning_rate_schedule", "num_decay_steps", "batch_size_steps"),
-        *("masked_lm_prob", "dropout", "initializer"),
+        *("masked_lm_prob", "initializer"),
     },
     "run_classifier": {
         *("task_name", "tfds", "text_column", "text_b_column"),
@@ -128,7 +128,7 @@ def run_without_data(config: BertConfig) -> "RunWithoutData":
         "run_ner": _ner,
         "run_swag": _choice,
     }[FLAGS.command]
-    run = make(config)
+    run = make(config if FLAGS.dropout else config.without_dropout())
     limit = config.max_position_embeddings
     if run.max_seq_length > limit:
         raise UserError(
@@ -203,7 +203,6 @@ def _remaining_steps(last_step):
 def _pretraining(config):
     from official_bert.data.dynamic_masking import MaskingRate
     from official_bert.training.plans.program import pretraining_run
-    from official_bert.training.pretraining import without_dropout
 
     require("max_seq_length", "max_predictions_per_seq")
     predictions = FLAGS.max_predictions_per_seq
@@ -211,7 +210,7 @@ def _pretraining(config):
         rate = MaskingRate.parse(FLAGS.masked_lm_prob, FLAGS.num_train_steps)
         predictions = rate.most_predictions(FLAGS.max_seq_length)
     return pretraining_run(
-        config if FLAGS.dropout else without_dropout(config),
+        config,
         FLAGS.max_seq_length,
         predictions,
         FLAGS.next_sentence_prediction,

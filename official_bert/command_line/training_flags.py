@@ -51,6 +51,12 @@ flags.DEFINE_bool(
     "few hundred training steps more stable (docs/concepts/stable_fine_tuning.md).",
 )
 flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
+flags.DEFINE_bool(
+    "dropout",
+    True,
+    "Use the dropout of bert_config.json. --nodropout turns it off, and the written "
+    "config keeps its rates (docs/recipes.md).",
+)
 define_positive(
     "stop_at_step",
     None,

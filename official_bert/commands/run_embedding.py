@@ -291,6 +291,20 @@ def _task(path, config=None):
     return task
 
 
+def _check_dropout(start):
+    """Raise `UserError` if the training has no dropout."""
+    reason = "--loss=simcse compares two copies of a text that differ only in dropout"
+    if not start.dropout:
+        raise UserError(f"{reason}. Leave --nodropout out.")
+    rates = start.config.hidden_dropout_prob, start.config.attention_probs_dropout_prob
+    if not any(rates):
+        raise UserError(
+            f"{reason}, but the model's bert_config.json has no dropout. Set "
+            "hidden_dropout_prob and attention_probs_dropout_prob in it, for example "
+            "to 0.1."
+        )
+
+
 def _make_job(start, data):
     """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.embedding import evaluation, training
@@ -300,16 +314,8 @@ def _make_job(start, data):
     start.check_length(task.max_seq_length)
     train = _train_examples(data["train_file"])
     loss = _loss(train)
-    rates = (
-        start.config.hidden_dropout_prob,
-        start.config.attention_probs_dropout_prob,
-    )
-    if loss.name == SIMCSE and not any(rates):
-        raise UserError(
-            "--loss=simcse compares two copies of a text that differ only in dropout, "
-            "but the model's bert_config.json has no dropout. Set hidden_dropout_prob "
-            "and attention_probs_dropout_prob in it, for example to 0.1."
-        )
+    if loss.name == SIMCSE:
+        _check_dropout(start)
     width = start.config.hidden_size
     for flag, sizes in (
         ("matryoshka_sizes", loss.sizes),

@@ -46,11 +46,18 @@ class Start:
       config: `BertConfig`.
       tokenizer: `FullTokenizer`.
       vocab_file: path of the tokenizer's vocabulary.
+      dropout: whether to train with the dropout of the config.
     """
 
     config: BertConfig
     tokenizer: FullTokenizer
     vocab_file: str
+    dropout: bool = True
+
+    @property
+    def trained_config(self) -> BertConfig:
+        """The config of the model while it trains."""
+        return self.config if self.dropout else self.config.without_dropout()
 
     def check_length(self, max_seq_length: int) -> None:
         """Raise `UserError` if the model reads fewer tokens than `max_seq_length`."""
@@ -68,6 +75,7 @@ def opened_start(
     config_file: str | None = None,
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
+    dropout: bool = True,
 ) -> Iterator[Start]:
     """Open the config and tokenizer that a fine-tuning starts from.
 
@@ -78,6 +86,7 @@ def opened_start(
       config_file: a `bert_config.json`; by default the checkpoint's.
       vocab_file: a `vocab.txt`; by default the checkpoint's.
       do_lower_case: bool; by default the checkpoint's setting.
+      dropout: whether to train with the dropout of the config.
 
     Yields:
       `Start`.
@@ -94,7 +103,7 @@ def opened_start(
         vocab_file = vocab_file or checkpoint.vocab_file
         assert vocab_file is not None  # Otherwise `tokenizer_of` has failed.
         check_vocab_size(tokenizer.vocab, config, vocab_file)
-        yield Start(config, tokenizer, vocab_file)
+        yield Start(config, tokenizer, vocab_file, dropout)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,6 +227,8 @@ def fingerprint(job: FineTuningJob, settings: FineTuningSettings) -> dict[str, A
     values = runs.fingerprint(job.start.config, job.fingerprint, settings)
     if settings.pad_to_max_seq_length:
         values["pad_to_max_seq_length"] = True
+    if not job.start.dropout:
+        values["dropout"] = False
     if settings.reinit_layers:
         values["reinit_layers"] = settings.reinit_layers
     return values
@@ -262,7 +273,7 @@ def fine_tune(
             runs.can_skip_padding(strategy, settings) and not job.reads_padding
         )
         kernels = runs.choose_kernels(
-            strategy, job.start.config, train_set, skip_padding, settings
+            strategy, job.start.trained_config, train_set, skip_padding, settings
         )
         if not loop.train(
             strategy,

@@ -145,7 +145,7 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         )
     for records in (train_set, eval_set):
         records.check_next_sentence_prediction(next_sentence)
-    trained = config if settings.dropout else without_dropout(config)
+    trained = config if settings.dropout else config.without_dropout()
 
     def make_model():
         model = PretrainingModel(trained, settings.recompute, next_sentence)
@@ -195,13 +195,6 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
     # All workers wait until the chief has written its files.
     strategies.end_together(strategy)
     return True
-
-
-def without_dropout(config: BertConfig) -> BertConfig:
-    """Return the config of a model that trains without dropout."""
-    return dataclasses.replace(
-        config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-    )
 
 
 def _fingerprint(records, settings):

@@ -133,6 +133,7 @@ def test_a_batch_is_that_of_the_task(monkeypatch, given):
         max_seq_length=LENGTH,
         bilstm=False,
         feature_based=None,
+        dropout=True,
     )
     monkeypatch.setattr(planned_runs, "FLAGS", flags)
     run = planned_runs.run_without_data(MINI_CONFIG)
@@ -150,7 +151,9 @@ def test_a_batch_is_that_of_the_task(monkeypatch, given):
 
 
 def test_too_long_for_the_model(monkeypatch):
-    flags = types.SimpleNamespace(command="run_squad", max_seq_length=4096)
+    flags = types.SimpleNamespace(
+        command="run_squad", max_seq_length=4096, dropout=True
+    )
     monkeypatch.setattr(planned_runs, "FLAGS", flags)
     with pytest.raises(UserError, match="--max_seq_length=4096 is too long"):
         planned_runs.run_without_data(MINI_CONFIG)

@@ -67,6 +67,7 @@ BAD = {
     EVAL.replace("=pairs", "=other"): "'squad'",
     f"{BRIEF} --train_file=queries.txt --init_checkpoint=still": "--loss=simcse "
     "… has no dropout … hidden_dropout_prob",
+    f"{BRIEF} --train_file=queries.txt --nodropout": "--loss=simcse … --nodropout",
 }
 
 

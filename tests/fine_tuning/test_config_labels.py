@@ -12,6 +12,7 @@ from official_bert.fine_tuning.config_labels import architecture_of, labels_of
 from official_bert.modeling.embedding.losses import LossSettings
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.classifier import task as classifier_task
+from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.features import Features
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.embedding import training as embedding
@@ -27,22 +28,24 @@ ONE = Features(np.array([1]), np.array([0]), 0, 0)
 OUTPUTS = (3, 8)  # Shape of a head's weights.
 
 
-def written_by(task, config):
-    """Return the files that a fine-tuning writes, without training."""
-    start, nothing = start_of(config), []
+def make_job(task, start):
+    """Return the job of a task."""
     if isinstance(task, ClassifierTask):
-        return classifier_task.written_config(config, task)
+        return classifier.make_job(start, task, [ONE])
     if isinstance(task, NerTask):
-        made = ner.make_job(start, task, nothing)
-    elif isinstance(task, EmbeddingTask):
+        return ner.make_job(start, task, [])
+    if isinstance(task, EmbeddingTask):
         loss = LossSettings("info_nce")
         pair = TrainingFeatures((ONE, ONE), (0, 1), 0.0)
-        made = embedding.make_job(start, task, loss, [pair])
-    elif isinstance(task, squad.SquadTask):
-        made = squad.make_job(start, task, nothing)
-    else:
-        made = choice.make_job(start, task, [[ONE]])
-    return made.written_config
+        return embedding.make_job(start, task, loss, [pair])
+    if isinstance(task, squad.SquadTask):
+        return squad.make_job(start, task, [])
+    return choice.make_job(start, task, [[ONE]])
+
+
+def written_by(task, config):
+    """Return the config that a fine-tuning writes, without training."""
+    return make_job(task, start_of(config)).written_config
 
 
 TASKS = {
@@ -79,6 +82,15 @@ def test_a_task_is_told_of_its_own_config_alone(name):
     assert (as_tagger is not None) == (name == "BertForTokenClassification")
     if as_tagger:
         assert as_tagger.tags == TAGS.tags
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_model_trains_without_dropout_and_keeps_its_rates(name):
+    start = dataclasses.replace(start_of(CONFIG), dropout=False)
+    job = make_job(TASKS[name][0], start)
+    assert job.make_model(False).config == CONFIG.without_dropout() != CONFIG
+    for rate in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        assert getattr(job.written_config, rate) == getattr(CONFIG, rate) > 0
 
 
 @pytest.mark.parametrize("stated", [None, [], "BertModel", {}])

@@ -40,12 +40,6 @@ flags.DEFINE_string(
     "the run. Needs records with --masking=dynamic. Evaluations keep the rate of the "
     "records, which is the default.",
 )
-flags.DEFINE_bool(
-    "dropout",
-    True,
-    "Use the dropout of bert_config.json. --nodropout turns it off. The config "
-    "of the model keeps its rates for fine-tuning.",
-)
 flags.DEFINE_enum(
     "initializer",
     "original",

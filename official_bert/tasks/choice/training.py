@@ -234,7 +234,9 @@ def make_job(
         start=start,
         task=task,
         written_config=config_with_labels(start.config, architectures=[ARCHITECTURE]),
-        make_model=lambda recompute: MultipleChoiceModel(start.config, recompute),
+        make_model=lambda recompute: MultipleChoiceModel(
+            start.trained_config, recompute
+        ),
         objective=OBJECTIVE,
         train_set=feature_set(train_features, task.max_seq_length),
         fingerprint={

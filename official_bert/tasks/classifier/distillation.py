@@ -87,7 +87,7 @@ def distilling(
       UserError: the teacher has another vocabulary, other labels or another form.
     """
     _check(job, teacher)
-    config, width = job.start.config, teacher.model.config.hidden_size
+    config, width = job.start.trained_config, teacher.model.config.hidden_size
     count = job.task.num_outputs  # type: ignore[attr-defined]
     layers = matched_layers(
         config.num_hidden_layers, teacher.model.config.num_hidden_layers

@@ -225,7 +225,7 @@ def make_job(
         start=start,
         task=task,
         written_config=written_config(start.config, task),
-        make_model=lambda recompute: make_model(start.config, task, recompute),
+        make_model=lambda recompute: make_model(start.trained_config, task, recompute),
         objective=objective(task),
         train_set=FeatureSet(train_features, task.max_seq_length, pad_features),
         fingerprint=data,

@@ -95,7 +95,7 @@ def make_job(
         start=start,
         task=task,
         written_config=config_with_labels(start.config),
-        make_model=lambda recompute: make_model(start.config, task, recompute),
+        make_model=lambda recompute: make_model(start.trained_config, task, recompute),
         objective=objective_of(loss),
         train_set=feature_set(train_features, task.max_seq_length),
         fingerprint={

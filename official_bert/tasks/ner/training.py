@@ -272,7 +272,7 @@ def make_job(
         start=start,
         task=task,
         written_config=written_config(start.config, task),
-        make_model=lambda recompute: make_model(start.config, task, recompute),
+        make_model=lambda recompute: make_model(start.trained_config, task, recompute),
         objective=OBJECTIVE,
         train_set=feature_set(train_features),
         fingerprint=_fingerprint(task, train_features, dev_features),

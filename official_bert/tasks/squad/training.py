@@ -227,7 +227,7 @@ def make_job(
         start=start,
         task=task,
         written_config=config_with_labels(start.config),
-        make_model=lambda recompute: SpanModel(start.config, recompute),
+        make_model=lambda recompute: SpanModel(start.trained_config, recompute),
         # The softmax over a window's positions includes its padding.
         reads_padding=True,
         objective=OBJECTIVE,

@@ -55,13 +55,13 @@ def start(tmp_path_factory):
     return tiny_model.write(tmp_path_factory.mktemp("start") / "model")
 
 
-def run(directory, start, task=TASK, train=TRAIN, dev=DEV, **changes):
+def run(directory, start, task=TASK, train=TRAIN, dev=DEV, begin=START, **changes):
     settings = changed(
         SETTINGS,
         output_dir=str(directory),
         **{"init_checkpoint": None if start is None else str(start), **changes},
     )
-    job = classifier.make_job(START, task, train, dev)
+    job = classifier.make_job(begin, task, train, dev)
     return fine_tuning.fine_tune(STRATEGY, job, settings)
 
 

@@ -1,5 +1,6 @@
-"""Fine-tuning runs with the switches of stable fine-tuning, killed and resumed."""
+"""Fine-tuning runs with the switches of docs/recipes.md, killed and resumed."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,7 +9,8 @@ import tensorflow as tf
 import tiny_model
 from killed_run import assert_same_bytes, killed_at
 from marks import slow
-from test_classifier import run
+from run_settings import start_of
+from test_classifier import CONFIG, START, run
 
 from official_bert.checkpoints import any_format
 from official_bert.errors import UserError
@@ -77,3 +79,18 @@ def test_reinitialized_layers_do_not_come_from_the_checkpoint(tmp_path, start, c
 def test_a_model_has_only_so_many_layers(tmp_path, start):
     with pytest.raises(UserError, match="Give at most 1, the number"):
         run(tmp_path, start, reinit_layers=2)
+
+
+def test_without_dropout_a_killed_run_is_that_of_a_config_without(tmp_path, start):
+    """Only the written config differs: it keeps its rates."""
+    changes = {**SHORT, "iterations_per_loop": 5}
+    own = dataclasses.replace(START, dropout=False)
+    without, killed = tmp_path / "without", tmp_path / "killed"
+    row = run(without, start, begin=start_of(CONFIG.without_dropout()), **changes)
+    killed_at(15, lambda: run(killed, start, begin=own, **changes), pytest.MonkeyPatch)
+    with pytest.raises(UserError, match="holds a run with dropout False"):
+        run(killed, start, **changes)
+    assert run(killed, start, begin=own, **changes) == row
+    assert_same_bytes(tensors(killed), tensors(without))
+    written = json.loads((killed / "bert_config.json").read_text())
+    assert written["hidden_dropout_prob"] == CONFIG.hidden_dropout_prob > 0

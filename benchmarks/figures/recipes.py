@@ -9,12 +9,15 @@ from benchmarks.figures.fine_tuning import SCORES, scores_of, spread
 from benchmarks.recipes.settings import BASE, RECIPES
 
 OLD, NEW = "2018", "budget"
+DROPOUT = "dropout in fine-tuning"
 # Recipe -> color.
 COLORS = {OLD: style.COLORS[style.ORIGINAL], NEW: style.COLORS[style.OURS]}
 # Minutes of the comparison of all switches, for each size.
 SWITCH_MINUTES = {"tiny": 2}
 # Minutes on the time axis. It is logarithmic, because budgets double.
 TIME_TICKS = 2, 5, 15, 30, 60, 120
+# Limits of the axis of losses, in nats.
+LOSSES = 3.0, 4.5
 # A run has left the plateau when its loss is this far below the unigram entropy. The
 # plateau consists of two parts: at the entropy itself, and half a nat below it.
 BELOW = 1.0
@@ -89,19 +92,22 @@ def switch_table(size):
 
 def budget_table():
     """Return the lines of a table: loss and scores of the longer runs."""
-    heads = ["model", "minutes", "recipe", "held-out loss", *TASKS.values()]
+    heads = ["model", "minutes", "recipe", "held-out loss", DROPOUT, *TASKS.values()]
     lines = [line(heads), line(["---"] * len(heads))]
     for size, minutes, recipe in budgets(RECIPES):
         key = _key(size, minutes, recipe)
         losses = [row["curve"][-1][1] for row in find("loss", **key)]
         cells = [size, f"{minutes:g}", recipe, spread_text(losses, digits=2)]
-        scores = [scores_at(task, **key) for task in TASKS]
-        lines.append(line([*cells, *map(spread_text, scores)]))
+        for dropout, word in ((True, "yes"), (False, "no")):
+            scores = [scores_at(task, dropout=dropout, **key) for task in TASKS]
+            # A recipe without scores has one row.
+            if any(scores) or dropout:
+                lines.append(line([*cells, word, *map(spread_text, scores)]))
     return lines
 
 
 def scores_at(task, **key):
-    """Return the scores of a task in percent, one for each seed."""
+    """Return the scores of a task in percent, one for each fine-tuning."""
     return [100 * row["score"] for row in find("score", task=task, **key)]
 
 
@@ -179,8 +185,8 @@ def draw_losses():
         own.set(xlabel="minutes of training on two cores", xscale="log")
         own.set_xticks(TIME_TICKS, map(str, TIME_TICKS))
         own.minorticks_off()
-        # Room for the labels below the lines.
-        own.margins(y=0.15)
+        # The beginning of the runs would hide the differences at their ends.
+        own.set_ylim(*LOSSES)
     for size, minutes, recipe in budgets(COLORS):
         for run in find("loss", size=size, minutes=minutes, recipe=recipe):
             steps, losses = zip(*run["curve"], strict=True)
@@ -213,7 +219,10 @@ def _seconds(size, cost):
 
 
 def draw_scores():
-    """Return the figure of the scores, with standard deviations over seeds."""
+    """Return the figure of the scores, with standard deviations over seeds.
+
+    Filled points are scores of fine-tuning with dropout, rings those without.
+    """
     figure, axes = style.new_figure(2.6, mosaic=[list(TASKS)])
     for task, title in TASKS.items():
         own = axes[task]
@@ -224,12 +233,20 @@ def draw_scores():
         names = [f"{recipe}, {size}, {minutes:g} min" for size, minutes, recipe in rows]
         style.name_rows(own, names if task == next(iter(TASKS)) else [""] * len(rows))
         for y, where in enumerate(rows):
-            mean, deviation = spread(scores_at(task, **_key(*where)))
-            color = COLORS[where[2]]
-            own.errorbar(mean, y, xerr=deviation, fmt="o", color=color, capsize=3)
-            style.label(own, f"{mean:.1f}", (mean + deviation, y), color, size=8)
+            for dropout, above in ((True, -0.18), (False, 0.18)):
+                scores = scores_at(task, dropout=dropout, **_key(*where))
+                if scores:
+                    _draw_score(own, scores, y + above, COLORS[where[2]], dropout)
         own.margins(x=0.5)
     return figure
+
+
+def _draw_score(axes, scores, y, color, is_filled):
+    mean, deviation = spread(scores)
+    face = color if is_filled else style.PAPER
+    point = {"fmt": "o", "color": color, "markerfacecolor": face}
+    axes.errorbar(mean, y, xerr=deviation, capsize=3, **point)
+    style.label(axes, f"{mean:.1f}", (mean + deviation, y), color, size=8)
 
 
 def _key(size, minutes, recipe):

@@ -8,9 +8,10 @@ r"""Train recipes for equal time with several seeds, and fine-tune the models.
 
 One document in 20 is held out and masked at 15 %. A short run of each recipe on the
 idle machine measures its speed. The number of training steps then fills the budget, so
-the runs themselves may be disturbed. Evaluations do not count. `settings.py` lists the
-recipes. --output is a folder for all files and for `recipe_runs.jsonl`, one line per
-result. Repeat the command to resume.
+the runs themselves may be disturbed. Evaluations do not count. Each model is fine-tuned
+with several seeds, with and without dropout. `settings.py` lists the recipes. --output
+is a folder for all files and for `recipe_runs.jsonl`, one line per result. Repeat the
+command to resume.
 """
 
 import concurrent.futures
@@ -43,6 +44,9 @@ flags.DEFINE_string("input_file", None, "Text: a sentence per line, a blank line
 flags.DEFINE_enum("size", "tiny", list(RATES), "Size of the models.")
 flags.DEFINE_float("budget_minutes", 3.0, "Minutes of training per run.", 0.01)
 define_positive("num_seeds", 3, "Pre-training runs per recipe.")
+define_positive(
+    "fine_tuning_seeds", 3, "Fine-tunings per model and task, with and without dropout."
+)
 define_positive("speed_steps", 200, "Training steps to measure the speed.")
 flags.DEFINE_multi_enum("recipe", None, list(RECIPES), "Run only this recipe.")
 flags.DEFINE_string("glue_data_dir", None, "Folder of GLUE, for SST-2 and STS-B.")
@@ -102,8 +106,11 @@ def _run(recipe, seed, speed):
     one = PretrainingRun(recipe, seed, FLAGS.budget_minutes)
     steps = one.steps_at(speed)
     _record(one.key("loss"), functools.partial(_pretrain, one, steps))
-    for task in _tasks():
-        _record(one.key("score", task=task), functools.partial(_fine_tune, one, task))
+    seeds = range(1, FLAGS.fine_tuning_seeds + 1)
+    # All tasks have a first seed before any has a second one.
+    for seed, task, dropout in itertools.product(seeds, _tasks(), (True, False)):
+        how = {"task": task, "fine_tuning_seed": seed, "dropout": dropout}
+        _record(one.key("score", **how), functools.partial(_fine_tune, one, how))
 
 
 def _record(key, make_run):
@@ -234,9 +241,16 @@ def _tasks():
     return [*glue, "conll"] if FLAGS.conll_dir else glue
 
 
-def _fine_tune(one, task):
-    """Return the score of a task, from the dev set."""
-    folder = f"{one.folder}_{task}"
+def _fine_tune(one, how):
+    """Return the score of a task, from the dev set.
+
+    Args:
+      one: `PretrainingRun`.
+      how: dict of `task`, `fine_tuning_seed` and `dropout`.
+    """
+    task, seed = how["task"], how["fine_tuning_seed"]
+    name = f"{task}_{seed}{'' if how['dropout'] else '_no-dropout'}"
+    folder = f"{one.folder}_{name}"
     if task == "conll":
         source = os.path.abspath(FLAGS.conll_dir)
         data = [f"--train_file={source}/train.txt", f"--dev_file={source}/valid.txt"]
@@ -247,7 +261,8 @@ def _fine_tune(one, task):
         *data,
         f"--flagfile=configs/ablations/{task}.flags",
         f"--model={one.folder}",
-        f"--seed={one.seed}",
+        f"--dropout={how['dropout']}",
+        f"--seed={seed}",
         f"--output_dir={folder}",
     )
     return {"score": eval_results.read(folder)[f"eval_{TASKS[task].metric}"]}

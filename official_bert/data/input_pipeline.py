@@ -150,6 +150,17 @@ def evaluation_batches(
     return _parsed(batches, index.files, record_format, batch_size, 0, random)
 
 
+def without_autotuning(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return a dataset that TensorFlow does not tune while it is read.
+
+    All parallelism here is fixed, so there is nothing to tune. If a process was paused
+    for minutes and then stopped, the tuning thread delayed its end by up to a minute.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.with_options(options)
+
+
 def _serialized_batches(index, batch_size, seed, first_batch, rows, packing):
     """Return the rows of all batches as (record, file number, record number).
 
@@ -305,4 +316,5 @@ def _parsed(
         return packing.join(features, held) if packing else features
 
     numbered = batches.enumerate()
-    return numbered.map(parse, num_parallel_calls=2, deterministic=True).prefetch(2)
+    parsed = numbered.map(parse, num_parallel_calls=2, deterministic=True)
+    return without_autotuning(parsed.prefetch(2))

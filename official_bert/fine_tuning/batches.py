@@ -16,6 +16,8 @@ from typing import Any, Self
 import numpy as np
 import tensorflow as tf
 
+from official_bert.data.input_pipeline import without_autotuning
+
 LENGTH_STEP = 16
 
 # Examples whose tokens are counted.
@@ -102,8 +104,10 @@ class FeatureSet:
                 padded = self._padded(chosen)
                 yield {name: value[start:stop] for name, value in padded.items()}
 
-        return tf.data.Dataset.from_generator(
-            batches, output_signature=self._signature(stop - start)
+        return without_autotuning(
+            tf.data.Dataset.from_generator(
+                batches, output_signature=self._signature(stop - start)
+            )
         )
 
     def batch_records(

@@ -129,6 +129,14 @@ def test_more_than_one_window_of_the_real_size(tmp_path, monkeypatch):
         assert train(index, 100, first=first, count=1) == whole[first : first + 1]
 
 
+def test_no_thread_tunes_the_pipeline(index):
+    """It could delay the end of a stopped run by a minute."""
+    training = training_batches(index, RECORD_FORMAT, 4, 1)
+    evaluation = evaluation_batches(index, RECORD_FORMAT, 4, 1)
+    for batches in (training, evaluation):
+        assert batches.options().autotune.enabled is False
+
+
 def test_far_into_a_run(paths):
     index = record_index.index_files(paths)
     first = 10**9

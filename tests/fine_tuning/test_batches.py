@@ -130,6 +130,11 @@ def test_static_shapes_and_types(label, kind):
     assert spec["label_ids"].dtype == kind
 
 
+def test_no_thread_tunes_the_pipeline(data):
+    batches = data.training_batches(4, 1, 0)
+    assert batches.options().autotune.enabled is False
+
+
 def test_records_of_a_batch(data):
     records = data.batch_records(BATCH, 1, 2)
     assert [number for _, number, _ in records] == numbers(take(data, 2, 1))

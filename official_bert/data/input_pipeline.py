@@ -153,8 +153,8 @@ def evaluation_batches(
 def without_autotuning(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Return a dataset that TensorFlow does not tune while it is read.
 
-    All parallelism here is fixed, so there is nothing to tune. If a process was paused
-    for minutes and then stopped, the tuning thread delayed its end by up to a minute.
+    All parallelism here is fixed. If a process was paused for minutes and then stopped,
+    the tuning thread delayed its end by up to a minute.
     """
     options = tf.data.Options()
     options.autotune.enabled = False

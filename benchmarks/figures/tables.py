@@ -237,6 +237,9 @@ COMPUTED = {
     "scores": _scores,
     "figure5": _figure5,
     "recipe_switches": lambda: _measured(recipes.switch_table("tiny"), "recipes"),
+    "recipe_switches_mini": lambda: _measured(
+        recipes.switch_table("mini"), "recipes_mini"
+    ),
     "recipe_budgets": lambda: _measured(recipes.budget_table(), "recipes"),
     "distillation": lambda: _measured(recipes.distillation_table(), "distillation"),
     "stable": lambda: _measured(recipes.stable_table(), "stable"),

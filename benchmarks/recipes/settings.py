@@ -10,8 +10,9 @@ COSTLY = (
 )
 
 
-# Size of the model -> learning rate. With 1e-3, mini stays at the unigram entropy.
-RATES = {"tiny": 1e-3, "mini": 5e-4}
+# Size of the model -> learning rate. With twice this rate, a masked model stays at the
+# unigram entropy.
+RATES = {"tiny": 1e-3, "mini": 2.5e-4}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +99,7 @@ RECIPES = {
     "LAMB at 4 times the rate": _with("--optimizer=lamb", rate_ratio=4),
     "packing": _with("--pack"),
     "causal then masked": _with(causal_share=0.25),
+    "causal then masked at twice the rate": _with(causal_share=0.25, rate_ratio=2),
     "budget": Recipe(BUDGET),
     "budget with dropout": Recipe(BUDGET[1:]),
     "budget after 25 % left-to-right": _after_left_to_right(0.25, "--nodropout"),

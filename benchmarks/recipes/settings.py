@@ -10,7 +10,7 @@ COSTLY = (
 )
 
 
-# Size of the model -> learning rate. With twice this rate, a masked model stays at the
+# Size of the model -> learning rate. With twice this rate, the base stays at the
 # unigram entropy.
 RATES = {"tiny": 1e-3, "mini": 2.5e-4}
 

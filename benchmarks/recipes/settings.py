@@ -102,6 +102,9 @@ RECIPES = {
     "causal then masked at twice the rate": _with(causal_share=0.25, rate_ratio=2),
     "budget": Recipe(BUDGET),
     "budget with dropout": Recipe(BUDGET[1:]),
+    "budget with Muon at 4 times the rate": Recipe(
+        (*BUDGET, "--optimizer=muon"), rate_ratio=4
+    ),
     "budget after 25 % left-to-right": _after_left_to_right(0.25, "--nodropout"),
     "budget after 25 % left-to-right, with dropout": _after_left_to_right(0.25),
     "budget after 10 % left-to-right, with dropout": _after_left_to_right(0.1),

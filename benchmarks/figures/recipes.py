@@ -17,8 +17,8 @@ COLORS = {OLD: style.COLORS[style.ORIGINAL], NEW: style.COLORS[style.OURS]}
 SWITCH_MINUTES = {"tiny": 2, "mini": 30}
 # Minutes on the time axis. It is logarithmic, because budgets double.
 TIME_TICKS = 2, 5, 15, 30, 60, 120
-# Limits of the axis of losses, in nats.
-LOSSES = 3.0, 4.5
+# Size -> limits of the axis of losses, in nats.
+LOSSES = {"tiny": (2.9, 4.5), "mini": (4.0, 7.0)}
 # A run has left the plateau when its loss is this far below the unigram entropy. The
 # plateau consists of two parts: at the entropy itself, and half a nat below it.
 BELOW = 1.0
@@ -51,16 +51,15 @@ def find(part, **key):
     return [row for row in numbers.read(numbers.RECIPES) if row | key == row]
 
 
-def budgets(recipes):
-    """Return (size, minutes, recipe) of the longer runs of some recipes, in order."""
-    rows = find("loss")
+def fine_tuned(recipes):
+    """Return (size, minutes, recipe) of the fine-tuned models of recipes, in order."""
+    rows = find("score")
     return [
         (size, minutes, recipe)
         for size in SWITCH_MINUTES
         for minutes in sorted({row["minutes"] for row in rows})
         for recipe in recipes
-        if minutes > SWITCH_MINUTES[size]
-        and find("loss", size=size, minutes=minutes, recipe=recipe)
+        if find("score", **_key(size, minutes, recipe))
     ]
 
 
@@ -92,17 +91,16 @@ def switch_table(size):
 
 
 def budget_table():
-    """Return the lines of a table: loss and scores of the longer runs."""
+    """Return the lines of a table: loss and scores of the fine-tuned models."""
     heads = ["model", "minutes", "recipe", "held-out loss", DROPOUT, *TASKS.values()]
     lines = [line(heads), line(["---"] * len(heads))]
-    for size, minutes, recipe in budgets(RECIPES):
+    for size, minutes, recipe in fine_tuned(RECIPES):
         key = _key(size, minutes, recipe)
         losses = [row["curve"][-1][1] for row in find("loss", **key)]
         cells = [size, f"{minutes:g}", recipe, spread_text(losses, digits=2)]
         for dropout, word in ((True, "yes"), (False, "no")):
             scores = [scores_at(task, dropout=dropout, **key) for task in TASKS]
-            # A recipe without scores has one row.
-            if any(scores) or dropout:
+            if any(scores):
                 lines.append(line([*cells, word, *map(spread_text, scores)]))
     return lines
 
@@ -179,7 +177,7 @@ def _groups(rows):
 
 def draw_losses():
     """Return the figure of held-out losses over the minutes of training."""
-    shown = budgets(COLORS)
+    shown = fine_tuned(COLORS)
     sizes = dict.fromkeys(size for size, _, _ in shown)
     figure, axes = style.new_figure(3.0, mosaic=[list(sizes)])
     for size, own in axes.items():
@@ -189,7 +187,7 @@ def draw_losses():
         own.set_xticks(TIME_TICKS, map(str, TIME_TICKS))
         own.minorticks_off()
         # The beginning of the runs would hide the differences at their ends.
-        own.set_ylim(*LOSSES)
+        own.set_ylim(*LOSSES[size])
     for size, minutes, recipe in shown:
         for run in find("loss", size=size, minutes=minutes, recipe=recipe):
             steps, losses = zip(*run["curve"], strict=True)
@@ -226,13 +224,12 @@ def draw_scores():
 
     Filled points are scores of fine-tuning with dropout, rings those without.
     """
-    figure, axes = style.new_figure(2.6, mosaic=[list(TASKS)])
+    figure, axes = style.new_figure(3.0, mosaic=[list(TASKS)])
     for task, title in TASKS.items():
         own = axes[task]
         own.set_title(title)
         style.bare(own, x_grid=True)
-        named = budgets(COLORS)
-        rows = [where for where in named if scores_at(task, **_key(*where))]
+        rows = fine_tuned(COLORS)
         names = [f"{recipe}, {size}, {minutes:g} min" for size, minutes, recipe in rows]
         style.name_rows(own, names if task == next(iter(TASKS)) else [""] * len(rows))
         for y, where in enumerate(rows):

@@ -176,7 +176,7 @@ def _groups(rows):
 
 
 def draw_losses():
-    """Return the figure of held-out losses over the minutes of training."""
+    """Return the figure of the losses of fine-tuned models over their training."""
     shown = fine_tuned(COLORS)
     sizes = dict.fromkeys(size for size, _, _ in shown)
     figure, axes = style.new_figure(3.0, mosaic=[list(sizes)])
@@ -225,12 +225,12 @@ def draw_scores():
     Filled points are scores of fine-tuning with dropout, rings those without.
     """
     figure, axes = style.new_figure(3.0, mosaic=[list(TASKS)])
+    rows = fine_tuned(COLORS)
+    names = [f"{recipe}, {size}, {minutes:g} min" for size, minutes, recipe in rows]
     for task, title in TASKS.items():
         own = axes[task]
         own.set_title(title)
         style.bare(own, x_grid=True)
-        rows = fine_tuned(COLORS)
-        names = [f"{recipe}, {size}, {minutes:g} min" for size, minutes, recipe in rows]
         style.name_rows(own, names if task == next(iter(TASKS)) else [""] * len(rows))
         for y, where in enumerate(rows):
             for dropout, above in ((True, -0.18), (False, 0.18)):
